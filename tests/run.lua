@@ -77,7 +77,7 @@ local function read(path)
 end
 
 -- What each file took the last time, in seconds; at first, what the long ones take on two cores.
-local long = { gpu = 145, docs = 133, train_script = 93, gpu_ops = 82, bench = 80, faults = 66, episode_page = 59, foreign = 58, signals = 54, mpi = 43,
+local long = { gpu = 145, docs = 133, train_script = 66, gpu_ops = 82, bench = 80, faults = 66, episode_page = 59, foreign = 58, signals = 54, mpi = 43,
   look_at_runs = 41, cores = 39, run_sources = 37, terminal = 36, limits = 35, one_truth = 34, verdicts = 33, minute = 33, credit = 30, kept_file = 29,
   altered = 29, without_root = 28, gpu_train = 28, report = 27, python = 27, sizes = 26, report_markdown = 26, gpu_envs = 26, gated_linear = 26, tune = 25,
   tree = 25, readings = 25, memory_story = 25, cluster = 25, provenance = 24, ops = 22, used_is_read = 21, solved = 21, decays = 21, rooms_c = 20,

@@ -18,7 +18,7 @@ end
 
 t.test("the folder is the list of benchmarks: each file runs, and its header is in the help", function()
   local names = registry.benchmarks()
-  t.ok(#names >= 9, #names .. " benchmarks")
+  t.ok(#names >= 8, #names .. " benchmarks")
   local help = shell.mneme(".", "help bench")
   for _, name in ipairs(names) do
     t.eq(type(require("mneme.commands.bench." .. name).run), "function", name)

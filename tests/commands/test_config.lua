@@ -1,7 +1,6 @@
 -- test_config.lua -- settings: what a script declares, what key=value words do to it, and what each
 -- mistake says; then run folders: made, refused, resumed, pruned, and equal for equal runs.
 local config = require "mneme.runs.config"
-local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local run = require "mneme.runs.run"
@@ -182,18 +181,6 @@ t.test("mistakes of the script are the script's", function()
   t.raises(with, "test_config.lua:%d+: lr=5: expected 0..1", "", { lr = 5 }, { lr = { "rate", range = { 0, 1 } } })
   local cfg = with ""
   t.fails(function() return cfg.coridor end)
-end)
-
-t.test("errors.nearest finds the word that was meant, and none where nothing is near", function()
-  local words = { "corridor", "num_envs", "lr", "seed" }
-  t.eq(errors.nearest("coridor", words), "corridor")
-  t.eq(errors.nearest("corrdior", words), "corridor", "swapped letters")
-  t.eq(errors.nearest("envs", words), nil, "another word")
-  t.eq(errors.nearest("corr", words), "corridor", "its beginning")
-  t.eq(errors.nearest("SEED", words), "seed")
-  t.eq(errors.nearest("x", words), nil)
-  t.eq(errors.nearest("", words), nil)
-  t.eq(errors.nearest("banana", words), nil)
 end)
 
 -- ---- run folders ----

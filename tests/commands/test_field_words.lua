@@ -152,7 +152,7 @@ t.test("letters alone do not send to another meaning", function()
     t.eq(errors.nearest(word, { other }), nil, word)
   end
   for word, name in pairs { num_stpes = "num_steps", coridor = "corridor", ["t-maze"] = "tmaze", gur = "gru", rnu = "run", corr = "corridor",
-    numsteps = "num_steps", trian = "train", steps_num = nil } do
+    numsteps = "num_steps", trian = "train", SEED = "seed", corrdior = "corridor" } do
     t.eq(errors.nearest(word, { name }), name, word)
   end
 end)

@@ -96,13 +96,6 @@ t.test("numbers and switches as people write them; other programs' names", funct
   end
 end)
 
-t.test("every command has --help", function()
-  for _, name in ipairs(require("mneme.commands.options").commands.names) do
-    local text, rc = shell.mneme(dir, name .. " --help")
-    t.ok(name == "complete" or rc == 0 and text:find "^usage: ", name .. ": " .. text:sub(1, 99))
-  end
-end)
-
 t.test("help of what is typed", function()
   for topic, pattern in pairs { overwrite = "mneme run overwrite %-%-help", demo = "mneme run demo %-%-help", mind = "^scene mind: ",
     tensor = "^mn.tensor%(", lr = "learning rate",

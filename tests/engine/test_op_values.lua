@@ -112,35 +112,9 @@ t.test("a NaN is never lost", function()
   mn.clear_tape()
 end)
 
-t.test("sum, mean and max over an axis", function()
-  local x = leaf { 3, 4, 5 }
-  local p = x:data()
-  local function over(i, j, k, what)          -- nil for the axis that goes
-    local best, total, n, where = -1e30, 0, 0, nil
-    for a = i or 0, i or 2 do for b = j or 0, j or 3 do for c = k or 0, k or 4 do
-      local v = p[(a * 4 + b) * 5 + c]
-      if v > best then best, where = v, n end
-      total, n = total + v, n + 1
-    end end end
-    return what == "sum" and total or what == "mean" and total / n or what == "max" and best
-      or where
-  end
-  for _, what in ipairs { "sum", "mean", "max" } do
-    is(what .. " 0", (ops[what](x, { axis = 0 })), { 4, 5 }, function(j, k)
-      return over(nil, j, k, what)
-    end)
-    is(what .. " 1", (ops[what](x, { axis = 1, keepdim = 1 })), { 3, 1, 5 }, function(i, _, k)
-      return over(i, nil, k, what)
-    end)
-    is(what .. " -1", (ops[what](x, { axis = -1 })), { 3, 4 }, function(i, j)
-      return over(i, j, nil, what)
-    end)
-    is(what .. " all", (ops[what](x)), { 1 }, function() return over(nil, nil, nil, what) end)
-  end
-  local _, index = ops.max(x, { axis = 1 })
-  is("where", index, { 3, 5 }, function(i, k) return over(i, nil, k) end)
+t.test("a sum keeps its last axis as 1, refuses an axis that is not there, and of many numbers is exact", function()
   same_shape(ops.sum(leaf { 4 }, { axis = 0 }), { 1 }, "the last axis stays as 1")
-  t.fails(function() ops.sum(x, { axis = 3 }) end)
+  t.fails(function() ops.sum(leaf { 3, 4, 5 }, { axis = 3 }) end)
   local long = mn.tensor { shape = { 300001 } }:fill(0.1)
   t.near(ops.sum(long):item(), 300001 * tonumber(ffi.new("float", 0.1)), 0.004)
   mn.clear_tape()

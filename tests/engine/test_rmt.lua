@@ -92,18 +92,6 @@ t.test("gradients go back through many segments, to the first token and the firs
   end
 end)
 
-t.test("huge and denormal inputs give finite numbers", function()
-  for _, flow in ipairs { "gtrxl", "residual", "postnorm" } do
-    local c = contract_rig.build { "rmt", flow = flow, segment = 3 }
-    for _, size in ipairs { 1e18, 1e-40 } do
-      local x = contract_rig.normal({ 7, B, c.config.d_in }, 1)
-      for i = 0, x:size() - 1 do x:data()[i] = x:data()[i] * size end
-      local y, after = contract_rig.run(c, x)
-      t.ok(contract_rig.finite(y) and contract_rig.finite(after.mem), ("%s, inputs of %g"):format(flow, size))
-    end
-  end
-end)
-
 t.test("wrong settings are refused by name", function()
   t.fails(function() mn.core("rmt", { segment = 0 }) end)
   t.raises(function() mn.core("rmt", { mem_slots = 1.5 }) end, "mem_slots = 1.5")

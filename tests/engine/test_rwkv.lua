@@ -1,5 +1,5 @@
 -- test_rwkv.lua -- RWKV's memories against their defining sums and recurrences in double precision, at the edges too
--- (decays of 0, 1 and 1e-6, keys of 80, resets that cut off NaN, 10,000 steps), and the cores' published beginnings.
+-- (decays of 0, 1 and 1e-6, keys of 80, resets that cut off NaN), and the cores' published beginnings.
 local t = require "tests.harness"
 local core_rig = require "tests.support.core_rig"
 local naive_laws = require "tests.support.naive_laws"
@@ -189,21 +189,6 @@ end)
 -- ---- the cores ----
 
 local names = { "rwkv4", "rwkv6", "rwkv7" }
-
-t.test("10,000 steps stay finite, with huge inputs among them", function()
-  for _, name in ipairs(names) do
-    local c = core_rig.build { name }
-    local x = numbers({ 500, 1, 5 }, 1)
-    for i = 0, 50 do x:data()[i * 47] = 1e6 end
-    local state = c:initial(1)
-    for _ = 1, 20 do
-      local y
-      y, state = core_rig.run(c, x, nil, state)
-      t.ok(core_rig.finite(y), name)
-    end
-    for key, s in pairs(state) do t.ok(core_rig.finite(s), name .. " " .. key) end
-  end
-end)
 
 t.test("parameters are as many as the equations say", function()
   local d, d_in, L, f, H, V, R = 24, 16, 3, 40, 2, 5, 7

@@ -1,7 +1,6 @@
 -- test_softmax_attention.lua -- the op `attention` against two loops in double, with windows, positions, resets,
 -- blocked slots and sizes that divide nothing; numbers that must not come through; and what the cores that are
 -- built on it see.
-local ffi = require "ffi"
 local t = require "tests.harness"
 local contract_rig = require "mneme.models.contract_rig"
 local engine = require "mneme.base.engine"
@@ -338,43 +337,6 @@ t.test("gtrxl has the published number of parameters; its idle biases have no gr
     t.ok(idle and size == 0 or not idle and size > 0, name)
   end
   mn.clear_tape()
-end)
-
--- y by single steps from a fresh state.
-local function by_steps(c, x)
-  local T, B = x:shape()[1], x:shape()[2]
-  local y, state = mn.tensor { shape = { T, B, c.d_out } }, nil
-  for i = 0, T - 1 do
-    local part
-    part, state = contract_rig.run(c, contract_rig.rows(x, i, i + 1), nil, state)
-    ffi.copy(y:data() + i * B * c.d_out, part:data(), B * c.d_out * 4)
-  end
-  return y
-end
-
--- With one layer, how many rows after row 0 change when it does.
-local function reach(run, c, T)
-  local x = contract_rig.normal({ T, 1, c.config.d_in }, 1)
-  local y, last = run(c, x), 0
-  x:data()[0] = x:data()[0] + 1
-  local changed = run(c, x)
-  for i = 0, T - 1 do
-    if contract_rig.bytes(contract_rig.rows(y, i, i + 1)) ~= contract_rig.bytes(contract_rig.rows(changed, i, i + 1)) then last = i end
-  end
-  return last
-end
-
-t.test("steps of gtrxl see M back, its sequences further; the transformer sees M back either way", function()
-  local T, M = 45, 4
-  local function sequence(c, x) return (contract_rig.run(c, x)) end
-  local xl, plain = contract_rig.build { "gtrxl", memory = M, n_layers = 1 }, contract_rig.build { "transformer", memory = M, n_layers = 1 }
-  t.eq(reach(by_steps, xl, T), M)
-  t.eq(reach(sequence, xl, T), T - 1)
-  t.eq(reach(by_steps, plain, T), M)
-  t.eq(reach(sequence, plain, T), M)
-  local deep = contract_rig.build { "transformer", memory = M, n_layers = 3 }
-  local x = contract_rig.normal({ T, 2, deep.config.d_in }, 1)
-  t.near(contract_rig.apart(by_steps(deep, x), sequence(deep, x)), 0, 2e-5)
 end)
 
 t.test("settings that make no sense", function()

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
 local contract = require "mneme.models.contract"
+local contract_rig = require "mneme.models.contract_rig"
 local core = require "mneme.models.core"
 local implicit_attention = require "mneme.models.implicit_attention"
 local core_rig = require "tests.support.core_rig"
@@ -131,50 +132,16 @@ end
 
 -- ---- what is drawn ----
 
-local T = 12
-
 -- Weights of every step in the last one, drawn and measured: what is read where one step's value is 1 and all others are 0.
 local function drawn_and_measured(settings)
-  local c = core_rig.build(settings, 1)
-  local x, copies = core_rig.normal({ T, 1, 5 }, 2), mn.tensor { shape = { T, T, 5 } }
-  for step = 0, T - 1 do
-    for b = 0, T - 1 do ffi.copy(copies:data() + (step * T + b) * 5, x:data() + step * 5, 4 * 5) end
-  end
-  local now, read = { reads = c.reads, probes = {}, history = {}, step = T - 1 }, nil
-  for step = 1, T do now.history[step] = { step = step - 1, probes = {} } end
-  mn.no_grad(function()
-    c(x, nil, nil, function(name, p)
-      local shape = p:shape()
-      local row = p:size() / T
-      for step = 1, T do
-        local values = ffi.new("float[?]", row)
-        ffi.copy(values, p:data() + (shape[1] == T and step - 1 or 0) * row, 4 * row)
-        now.history[step].probes[name] = { values = values, shape = { unpack(shape, 3) } }
-      end
-      return p
-    end)
-    c(copies, nil, nil, function(name, p)
-      if name == "layers.0.v" then
-        local v = mn.tensor { shape = p:shape() }
-        local each = v:size() / T / T
-        for j = 0, T - 1 do
-          for i = 0, each - 1 do v:data()[(j * T + j) * each + i] = 1 end
-        end
-        return v
-      end
-      if name == "layers.0.retrieved" then read = mn.tensor { shape = p:shape() }:copy(p) end
-      return p
-    end)
-  end)
-  now.probes = now.history[T].probes
-  local H, V, pairs_seen = c.config.n_heads, c.config.d_head, {}
-  for head = 0, H - 1 do
-    for channel = 0, V - 1 do
+  local c, pairs_seen = core_rig.build(settings, 1), {}
+  local now, read, heads = contract_rig.look(c, 2)
+  now.reads = c.reads
+  for head = 0, heads - 1 do
+    for channel = 0, c.config.d_head - 1 do
       local w, n, unseen = implicit_attention.weights(now, 0, head, channel)
-      t.eq(n, T) t.eq(unseen, 0)
-      for j = 0, T - 1 do
-        pairs_seen[#pairs_seen + 1] = { w[j], read:data()[(((T - 1) * T + j) * H + head) * V + channel] }
-      end
+      t.eq(n, #read) t.eq(unseen, 0)
+      for j = 0, n - 1 do pairs_seen[#pairs_seen + 1] = { w[j], read[j][head * c.config.d_head + channel] } end
     end
   end
   return pairs_seen, now

@@ -212,9 +212,13 @@ end
 local STEPS_READ, STREAMS = 12, 6         -- steps of an episode, and episodes, that are measured
 rig.CLOSE = 0.999                         -- weights that agree better are the same up to rounding
 
--- The frame of the last of T steps, as scenes get it, and what heads of the first layer read where one step's value is 1 (j < T), or all (T):
--- read[j][i], i over heads and channels; nil: `v` or `retrieved` is not probed.
-local function look(c, stream)
+---The frame of the last of T steps, as scenes get it, and what heads of the first layer read where one step's value is 1 (j < T), or all (T).
+---@param c Core
+---@param stream integer of the random inputs
+---@return table frame
+---@return table? read read[j][i], i over heads and channels; nil: `v` or `retrieved` is not probed
+---@return integer? heads
+function rig.look(c, stream)
   local d = c.config.d_in
   local x, copies, B = rig.normal({ STEPS_READ, 1, d }, stream), tensor.new { shape = { STEPS_READ, STEPS_READ + 1, d } }, STEPS_READ + 1
   for step = 0, STEPS_READ - 1 do
@@ -297,7 +301,7 @@ end
 function rig.measure_reading(c)
   local list, linear = {}, true
   for stream = 1, STREAMS do
-    local now, read, heads = look(c, stream)
+    local now, read, heads = rig.look(c, stream)
     if not read then return nil end
     linear = linear and is_linear(read)
     for _, way in ipairs(reads.with_weights) do

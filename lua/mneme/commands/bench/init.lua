@@ -5,12 +5,12 @@ local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 
-local USUAL = { "gemm", "envs", "scenes", "act", "train" }         -- without a name, in this order
+local USUAL = { "gemm", "envs", "scenes", "train" }         -- without a name, in this order
 local on_device = { train = true, kernels = true }
 local DEVICE = "mneme.commands.bench.parts.device"
 
 local bench = { name = "bench", doc = "measure speed on this machine", raw = "but help", about = [[
-mneme bench: the usual ones; mneme bench NAME [key=value ...]: one; mneme bench gemm act: several.  Each figure stands next to a bound that is
+mneme bench: the usual ones; mneme bench NAME [key=value ...]: one; mneme bench gemm envs: several.  Each figure stands next to a bound that is
 measured in the same run; times are medians.  Compare ratios between machines, not times.]],
   arguments = { { "words", "BENCHMARK", nil, noun = "benchmark", several = true, optional = true } } }
 
