@@ -173,7 +173,7 @@ function combinations.check(cfg, given, lenient)
   end
 end
 
----Why a configuration has no sensitivities (axes/sensitivities.lua); nil: it has.
+---Why a configuration has no sensitivities (models/axes/sensitivities.lua); nil: it has.
 ---@param cfg table
 ---@return string?
 function combinations.no_sensitivities(cfg)
