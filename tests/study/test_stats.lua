@@ -171,6 +171,29 @@ t.test("performance profiles with their bands are rliable's", function()
   end)
 end)
 
+t.test("mean ranks: ties share, intervals are of tasks and seeds; the critical difference is Demsar's table", function()
+  -- Demsar 2006, table 5: q at 0.05 and 0.10 of 2, 3, 5, 10 methods
+  for k, q in pairs { [2] = { 1.960, 1.645 }, [3] = { 2.343, 2.052 }, [5] = { 2.728, 2.459 }, [10] = { 3.164, 2.920 } } do
+    for i, level in ipairs { 0.95, 0.9 } do t.near(stats.critical_difference(k, 14, level), q[i] * math.sqrt(k * (k + 1) / (6 * 14)), 5e-4) end
+  end
+  local r = stats.ranks { { { 1, 3 }, { 5 } }, { { 2 }, { 5 } }, { { 0, 1 }, { 9 } } }
+  t.near(r[1].value, (1.5 + 2.5) / 2, 1e-12) t.near(r[2].value, (1.5 + 2.5) / 2, 1e-12) t.near(r[3].value, 2, 1e-12)
+  t.eq(r[1].low, nil, "of one seed nothing is known")
+  local scores, above = { {}, {}, {} }, { 0, 0.05, 5 }
+  for m = 1, 3 do
+    for task = 1, 8 do scores[m][task] = { above[m] + 0.3 * math.sin(task * m), above[m] + 0.3 * math.cos(task + m), above[m] + 0.1 * m } end
+  end
+  local first = stats.ranks(scores, { reps = 500 })
+  t.eq(first[3].value, 1) t.ok(first[3].low == 1 and first[3].high == 1, "always the best")
+  t.ok(first[1].low < first[1].value and first[1].value < first[1].high and first[1].high <= 3)
+  t.eq(("%.17g"):format(first[1].low), ("%.17g"):format(stats.ranks(scores, { reps = 500 })[1].low))
+  t.ok(stats.critical_difference(3, 8) > stats.critical_difference(3, 80))
+  t.raises(function() stats.ranks { { { 1 } } } end, "two methods")
+  t.raises(function() stats.ranks { { { 1 } }, { { 1 }, { 2 } } } end, "expected the same of each method")
+  t.raises(function() stats.ranks { { { 1 } }, { { 0 / 0 } } } end, "finite")
+  t.raises(function() stats.critical_difference(1, 3) end, "at least 2")
+end)
+
 t.test("equal seeds give equal intervals, others do not; a list is one task; any function is a statistic", function()
   local function ends(scores, f, o) return ("%.17g %.17g %.17g"):format(stats.interval(scores, f, o)) end
   t.eq(ends(want.x, stats.iqm, { seed = 3 }), ends(want.x, stats.iqm, { seed = 3 }))

@@ -378,12 +378,29 @@ t.test("profiles: the share of runs above each score", function()
   t.eq(fig.lines[1].x[1], 0) t.eq(fig.lines[1].x[#fig.lines[1].x], 1)
 end)
 
+t.test("ranks: of those that have runs, over the tasks that all of them have", function()
+  local fig = figure.new(whole, spec, { "ranks", y = "score", x = "corridor", by = "core" })
+  local scores = { {}, {} }
+  for m, core in ipairs { "gru", "galite" } do
+    for i, corridor in ipairs { 20, 40, 60 } do scores[m][i] = values(core, corridor, { 1, 2, 3 }) end
+  end
+  local want = stats.ranks(scores)
+  t.eq(#fig.bars, 2)
+  for _, bar in ipairs(fig.bars) do
+    local rank = want[bar.name == "gru" and 1 or 2]
+    t.near(bar.y, rank.value, 1e-12) t.near(bar.low, rank.low, 1e-12) t.near(bar.high, rank.high, 1e-12)
+  end
+  t.ok(fig.bars[1].y <= fig.bars[2].y, "the best first")
+  t.ok(fig.note:find(("%.2f apart"):format(stats.critical_difference(2, 3)), 1, true), fig.note)
+  t.raises(function() figure.new(whole, spec, { "ranks", y = "score", by = "core" }) end, "ranks need")
+end)
+
 t.test("nothing finished yet: empty figures that say so", function()
   local open = { path = here, info = {}, runs = {} }
   for i, c in ipairs(whole.runs) do
     open.runs[i] = setmetatable({ name = c.name, path = here .. "/none", status = "open", labels = c.labels, seed = c.seed, metrics = {} }, getmetatable(c))
   end
-  for _, kind in ipairs { "curves", "bars", "lines", "heat", "profile" } do
+  for _, kind in ipairs { "curves", "bars", "lines", "heat", "profile", "ranks" } do
     local fig = figure.new(open, spec, { kind, y = "score", x = "corridor", by = "core" })
     t.ok(fig.note:find "No run is finished" and fig.note:find "not finished: %d+ of %d+ runs", fig.note)
     figures.section(fig, "a")

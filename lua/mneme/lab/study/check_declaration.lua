@@ -64,7 +64,7 @@ end
 local function check_figure(f, i, spec)
   local what = "figure " .. i
   declaration.figure(f, what)
-  if f[1] == "bars" or f[1] == "profile" then check_name(f.y, spec.metrics, what .. ": y =") end
+  if f[1] == "bars" or f[1] == "profile" or f[1] == "ranks" then check_name(f.y, spec.metrics, what .. ": y =") end
   if f[1] == "solved" and not ((spec.metrics or {})[f.y] and spec.metrics[f.y].solved and spec.metrics.steps) then
     errors.raise(("study: %s: y = %s: expected a metric with solved = number, next to a metric steps"):format(what, f.y))
   end

@@ -5,7 +5,7 @@ local text_places = require "mneme.base.text_places"
 
 local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
   numbered = "boolean" }
-local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true, solved = true }
+local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true, ranks = true, solved = true }
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
 
 ---Refuse what is no table, a key that such a table does not have, and a value of another type.
@@ -29,6 +29,7 @@ function declaration.figure(f, what)
   only(f, figure_keys, what)
   if not kinds[f[1]] then errors.unknown(what .. ": kind", tostring(f[1]), tables.keys(kinds)) end
   if not f.y then errors.raise(("study: %s has no y = the name of a metric"):format(what)) end
+  if f[1] == "ranks" and not (f.x and f.by) then errors.raise(("study: %s: ranks need x = the axis of tasks and by = the axis that is ranked"):format(what)) end
   for key, known in pairs(words_of) do
     if f[key] and not known[f[key]] then errors.unknown(("%s: %s ="):format(what, key), f[key], tables.keys(known)) end
   end

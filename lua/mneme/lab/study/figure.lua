@@ -6,6 +6,7 @@
 --   { "lines", y = "success", x = "rank", by = "core", numbered = true }   values of `by` such as "cos 8": the line cos at 8
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
 --   { "profile", y = "success", by = "core" }                     the share of runs above each score
+--   { "ranks", y = "normalised", x = "task", by = "core" }        mean ranks over tasks
 --   { "solved", y = "success", by = "core" }                      the share of seeds that have solved it, against steps
 -- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
@@ -404,6 +405,8 @@ function makers.profile(pick, spec, f, o)
   o.how = figure_texts.runs
   return fig, counts
 end
+
+function makers.ranks(pick, _, f, o) return figure_rows.ranks(pick, f, o) end
 
 function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, f.y), f, o) end
 

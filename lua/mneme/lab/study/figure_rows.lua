@@ -1,6 +1,10 @@
--- figure_rows.lua -- the rows of a figure of bars: their order, which are marked, which are left out, and whether they are bars or dots.
+-- figure_rows.lua -- the rows of a figure of bars: their order, which are marked, which are left out, and whether they are bars or dots; ranks.
+local aggregate = require "mneme.lab.study.aggregate"
 local setting_types = require "mneme.base.setting_types"
 local figure_texts = require "mneme.lab.study.figure_texts"
+local folder = require "mneme.lab.study.folder"
+local select = require "mneme.lab.study.select"
+local stats = require "mneme.stats"
 
 local rows = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
@@ -79,6 +83,45 @@ function rows.set_kind(fig)
     if #zeros > 0 then fig.note = " " .. figure_texts.no_log:format(table.concat(zeros, ", ")) end
     for i = #(fig.references or {}), 1, -1 do if fig.references[i].y <= 0 then table.remove(fig.references, i) end end
   end
+end
+
+-- numbers[task][line] of seeds; a line without any run that is done is left out, a task that another lacks counts for none.
+local function by_task(pick, f)
+  local lines, tasks = {}, {}
+  for k, group in ipairs(pick.groups) do
+    local line = { name = group.name, of = {}, any = false }
+    for _, column in ipairs(select.groups(group.runs, f.x)) do
+      local list = aggregate.numbers(column.runs, function(c) return folder.number(c, f.y) end, pick.missing)
+      if #list > 0 then line.of[column.name], line.any = list, true end
+      if k == 1 then tasks[#tasks + 1] = column.name end
+    end
+    if line.any then lines[#lines + 1] = line end
+  end
+  local whole = {}
+  for _, task in ipairs(tasks) do
+    local all = true
+    for _, line in ipairs(lines) do all = all and line.of[task] ~= nil end
+    if all then whole[#whole + 1] = task end
+  end
+  return lines, whole
+end
+
+---A figure of mean ranks: which of several memories is best over many tasks.
+function rows.ranks(pick, f, o)
+  local fig = { kind = "dots", x = { label = f.by }, y = { label = figure_texts.rank }, bars = {} }
+  local lines, tasks = by_task(pick, f)
+  if #lines < 2 or #tasks == 0 then return fig, {} end
+  local scores, counts = {}, {}
+  for m, line in ipairs(lines) do
+    scores[m] = {}
+    for t, task in ipairs(tasks) do scores[m][t], counts[#counts + 1] = line.of[task], #line.of[task] end
+  end
+  for m, rank in ipairs(stats.ranks(scores)) do
+    fig.bars[m] = { name = lines[m].name, y = rank.value, low = rank.low, high = rank.high, style = o.styles[lines[m].name] }
+  end
+  table.sort(fig.bars, function(a, b) return a.y < b.y or a.y == b.y and a.name < b.name end)
+  o.how = figure_texts.ranks:format("%s", #tasks, f.x, stats.critical_difference(#lines, #tasks))
+  return fig, counts
 end
 
 return rows
