@@ -59,6 +59,7 @@ local function episodes(view, row, x, y, high, most)
     if e.outcome then
       if e.failed then mark(view, e.why, x, top, side) else view:rect(x, top, side, side, theme.good) end
     else view:frame(x, top, side, side, theme.dim, u) end
+    if e.pinned then view:disc(x + side / 2, top - 2.5 * u, 2 * u, theme.warm) end
     if e.shown then view:frame(x - 2 * u, top - 2 * u, side + 4 * u, side + 4 * u, theme.text, 1.5 * u) end
     local box = { x = x - 1.5 * u, y = y, w = step, h = high }
     view:spot(box, { start = e.start })

@@ -22,7 +22,7 @@ double         mn_raster_text_width(mn_raster *r, const char *utf8, float size);
 /* What the user did.  MOUSE: a button went down, RELEASE: up; MOVE: the pointer moved, several moves in a row
 ** being one event; WHEEL: key = steps, > 0 away from the user. */
 enum { MN_EVENT_QUIT = 1, MN_EVENT_KEY, MN_EVENT_MOUSE, MN_EVENT_RELEASE, MN_EVENT_MOVE, MN_EVENT_WHEEL,
-       MN_EVENT_RESIZE, MN_EVENT_EXPOSE };
+       MN_EVENT_RESIZE, MN_EVENT_EXPOSE, MN_EVENT_ADDRESS };
 /* Keys that are no ASCII.  The d-pad and the left stick of a gamepad are LEFT .. DOWN; its buttons are PAD_*. */
 enum { MN_KEY_LEFT = 256, MN_KEY_RIGHT, MN_KEY_UP, MN_KEY_DOWN, MN_KEY_HOME, MN_KEY_END, MN_KEY_PAGE_UP, MN_KEY_PAGE_DOWN,
        MN_PAD_A, MN_PAD_B, MN_PAD_X, MN_PAD_Y, MN_PAD_START, MN_PAD_BACK, MN_PAD_L, MN_PAD_R };
@@ -51,5 +51,6 @@ int            mn_web_poll(mn_web *w, mn_event *event);
 void           mn_web_wait(mn_web *w, double seconds, bool due);
 int            mn_web_readers(mn_web *w);
 int            mn_web_show(mn_web *w, const char *bytes, size_t n);
+const char    *mn_web_address(mn_web *w);                       /* that an ADDRESS asked for: what is behind a link's #; borrowed until the next */
 
 #endif

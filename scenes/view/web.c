@@ -5,6 +5,7 @@
 **   GET  /page?after=N the newest page once it is not number N, or 204 after a while: a browser fetches the next page when
 **                      it has read the last one, so whoever is slow misses pages and delays nobody
 **   POST /events       lines "kind key x y", as in mn_event
+**   POST /address      what is behind the # of the link that somebody opened: a moment, which the program goes to
 **
 ** Nobody else on this machine, and no other page of the browser, may use it: every request carries the token, its Host names
 ** this machine (or a name that was pointed here could read the pages), and its Origin, if any, is the document's own.
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CONNECTIONS = 48, IDLE = 20, MEMORY = 16 << 10, READERS = 16, PATIENCE = 20, BODY = 4096, EVENTS = 256, TOKEN = 128 };
+enum { CONNECTIONS = 48, IDLE = 20, MEMORY = 16 << 10, READERS = 16, PATIENCE = 20, BODY = 4096, EVENTS = 256, TOKEN = 128, ADDRESS = 1024 };
 
 /* What of libmicrohttpd is used. */
 #define MHD_FUNCTIONS(F) \
@@ -66,6 +67,7 @@ struct mn_web {
   int n_readers, first, n_events; /* events: a ring */
   mn_event event[EVENTS];
   char token[TOKEN];
+  char wanted[ADDRESS], address[ADDRESS];        /* the last one that was asked for; that the program reads */
 };
 
 static double now(void) {
@@ -87,8 +89,16 @@ static struct MHD_Response *response_of(const char *bytes, size_t n, const char 
   return r;
 }
 
+/* For whoever opens a link of yesterday: what is behind its # stays, and goes with the token of today. */
+static const char *const stranger = "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>Mneme</title>"
+  "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;padding:0 1em}input{font:inherit;width:100%}</style>"
+  "<p>This address needs its token, which is another one each time the program starts. Paste the link that it printed:"
+  "<p><input autofocus aria-label=\"the link that the program printed\" placeholder=\"http://localhost:8650/?token=...\">"
+  "<script>document.querySelector('input').oninput = event => { const found = /token=([0-9a-f]+)/.exec(event.target.value);"
+  "if (found) location.search = '?token=' + found[1]; }</script></html>";
+
 static enum MHD_Result say(struct MHD_Connection *c, unsigned status, const char *text) {
-  struct MHD_Response *r = response_of(text, strlen(text), "text/plain; charset=utf-8");
+  struct MHD_Response *r = response_of(text, strlen(text), *text == '<' ? "text/html; charset=utf-8" : "text/plain; charset=utf-8");
   enum MHD_Result result = r ? mhd.queue_response(c, status, r) : MHD_NO;
   if (r) mhd.destroy_response(r);
   return result;
@@ -119,14 +129,14 @@ static bool names_this_machine(const char *host) {
 static unsigned refused(const mn_web *w, struct MHD_Connection *c, const char *url, const char *method) {
   const char *host = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Host");
   const char *origin = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
-  const bool document = !strcmp(url, "/"), page = !strcmp(url, "/page"), events = !strcmp(url, "/events");
+  const bool document = !strcmp(url, "/"), page = !strcmp(url, "/page"), post = !strcmp(url, "/events") || !strcmp(url, "/address");
   if (!names_this_machine(host)) return 421;
   if (origin && (strncmp(origin, "http://", 7) || strcmp(origin + 7, host))) return 403;
   const char *given = document ? mhd.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token")
                                : mhd.lookup_connection_value(c, MHD_HEADER_KIND, "X-Token");
   if (!same(given, w->token)) return 403;
-  if (!document && !page && !events) return 404;
-  if (strcmp(method, events ? "POST" : "GET")) return 405;
+  if (!document && !page && !post) return 404;
+  if (strcmp(method, post ? "POST" : "GET")) return 405;
   const char *length = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
   return length && strtoull(length, NULL, 10) > BODY ? 413 : 0;
 }
@@ -156,6 +166,16 @@ static unsigned read_events(mn_web *w, const char *text) {
     if (v[0] < MN_EVENT_KEY || v[0] > MN_EVENT_RESIZE) return 400;
     if (!add(w, (mn_event){ (int32_t)v[0], (int32_t)v[1], (int32_t)v[2], (int32_t)v[3] })) return 429;
   }
+  pthread_cond_signal(&w->changed);
+  return 204;
+}
+
+/* Take an address: 204, or what is wrong with it. */
+static unsigned read_address(mn_web *w, const request *r) {
+  if (r->n >= ADDRESS) return 413;
+  for (size_t i = 0; i < r->n; i++) if (r->body[i] <= ' ' || r->body[i] > '~') return 400;
+  if (!add(w, (mn_event){ MN_EVENT_ADDRESS, 0, 0, 0 })) return 429;
+  memcpy(w->wanted, r->body, r->n + 1);
   pthread_cond_signal(&w->changed);
   return 204;
 }
@@ -194,8 +214,8 @@ static enum MHD_Result answer(void *cls, struct MHD_Connection *c, const char *u
   (void)version;
   if (!r) {                                                           /* its head is there */
     const unsigned status = refused(w, c, url, method);
-    if (status) return say(c, status, status == 403 ? "this address needs its token: open the link that the program printed\n" :
-                           status == 421 ? "this is a server of this machine: open it as localhost\n" : "no\n");
+    if (status) return say(c, status, status == 403 && !url[1] ? stranger : status == 403 ? "this address needs its token: open the link that the program "
+                           "printed\n" : status == 421 ? "this is a server of this machine: open it as localhost\n" : "no\n");
     if (!(*mine = r = calloc(1, sizeof *r))) return MHD_NO;
     r->connection = c;
     return MHD_YES;
@@ -209,6 +229,7 @@ static enum MHD_Result answer(void *cls, struct MHD_Connection *c, const char *u
   pthread_mutex_lock(&w->lock);
   w->seen = now();
   if (url[1] == 'p') result = give_page(w, r);
+  else if (url[1] == 'a') result = say(c, read_address(w, r), "");
   else if (url[1] == 'e') result = say(c, memchr(r->body, 0, r->n) ? 400 : read_events(w, r->body), "");
   else result = mhd.queue_response(c, 200, w->document);
   pthread_mutex_unlock(&w->lock);
@@ -294,6 +315,13 @@ int mn_web_poll(mn_web *w, mn_event *event) {
   if (some) w->first = (w->first + 1) % EVENTS, w->n_events--;
   pthread_mutex_unlock(&w->lock);
   return some;
+}
+
+const char *mn_web_address(mn_web *w) {
+  pthread_mutex_lock(&w->lock);
+  memcpy(w->address, w->wanted, sizeof w->address);
+  pthread_mutex_unlock(&w->lock);
+  return w->address;
 }
 
 /* Sleep; wakes early for an event, and for a reader where a page is `due`. */

@@ -54,6 +54,7 @@ local readers = {
   ["lua/mneme/lab/study/tuning_journal.lua"] = "tuning",
   ["lua/mneme/insight/view/episode_data.lua"] = OWN,
   ["lua/mneme/insight/view/episode_page.lua"] = PROGRAM,
+  ["lua/mneme/insight/view/moments.lua"] = "(fields of addresses: tests/view/test_moments.lua gives it others)",
   ["lua/mneme/insight/view/web.lua"] = "(the program's own files, and the system's random numbers)",
   ["lua/mneme/lab/reports/report.lua"] = PROGRAM,
   ["lua/mneme/lab/study/result_archive.lua"] = "archive",

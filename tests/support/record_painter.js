@@ -6,6 +6,12 @@ function canvas() {
   for (const name of ["fillRect", "strokeRect", "beginPath", "arc", "fill", "moveTo", "lineTo", "stroke", "save", "restore", "translate", "rotate", "fillText"])
     g[name] = (...args) => { calls.push([name, ...args, ...(name === "fillText" ? [g.fillStyle, g.font] : name.startsWith("fill") ? [g.fillStyle] :
       name.startsWith("stroke") ? [g.strokeStyle, g.lineWidth, g.lineCap] : [])]); };
+  g.stroke = () => {                                             // the lines of a path one by one, as if each had been drawn alone
+    const path = calls.splice(calls.findLastIndex(call => call[0] === "beginPath")).slice(1);
+    path.forEach((call, i) => {
+      if (call[0] === "lineTo") calls.push(["beginPath"], ["moveTo", ...path[i - 1].slice(1)], call, ["stroke", g.strokeStyle, g.lineWidth, g.lineCap]);
+    });
+  };
   g.createImageData = (cols, rows) => ({ data: new Uint8ClampedArray(4 * cols * rows) });
   g.putImageData = image => { g.image = image; };
   g.drawImage = (small, ...box) => {

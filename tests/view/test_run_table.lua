@@ -24,7 +24,8 @@ end
 -- The table, drawn: what it says, and a click where it says something.
 local function shown()
   local opened = {}
-  local v = run_table.new(folder, setmetatable({ open = function(path)
+  local v = run_table.new(folder, setmetatable({ open = function(paths)
+    local path = table.concat(paths, ",")
     if path:find "run%-013" then errors.raise "this one does not open" end
     local inner = { path = path, dirty = true, title = path, playing = true }
     function inner.key(_, key) return key == ("q"):byte() end
@@ -120,7 +121,7 @@ t.test("damaged folders, an empty folder and hostile names are rows like others"
   r.type "state=damaged"
   t.eq(#r.v.rows, 1)
   local none = shell.folder()
-  r.v:go(none)
+  r.v:show(none)
   r.paint()
   t.eq(#r.v.rows, 0)
   r.v:key(action_keys.ENTER, 0, r.paint)

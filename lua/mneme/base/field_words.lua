@@ -305,7 +305,7 @@ return {
   { "command", "init create scaffold template generate", "mneme new" },
   { "command", "install update upgrade uninstall setup", "not here: git pull && make builds it again; nearest: mneme doctor" },
   { "command", "serve dashboard ui gui web server tensorboard wandb board",
-    "mneme view RUN web=1 serves the window of one run; mneme report RUN writes a page, tensorboard --logdir runs shows all" },
+    "mneme view FOLDER web=1 serves all runs below it; mneme report RUN writes a page, tensorboard --logdir runs shows all" },
   { "command", "stop kill pause cancel", "not here: Ctrl-C stops a run, resume=FOLDER resumes it; nearest: mneme list runs" },
   -- ---- kinds of things that are listed ----
   { "kind of thing", "environments env environment games tasks gym", "envs" },

@@ -1,15 +1,21 @@
 -- run_list.lua -- `mneme list runs [FOLDER]`: the runs and studies below a folder, newest first: what they are, how far they came, their
 -- last score and whether they still run.  It reads config.json and the end of the log of each, and takes any folder as it is.
 local lfs = require "lfs"
+local lazy = require "mneme.base.lazy"
 local checkpoints = require "mneme.runs.checkpoints"
+local claims = lazy "mneme.lab.study.claims"
+local conditions = lazy "mneme.insight.view.conditions"
+local declared = lazy "mneme.lab.study.declared"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
 local format = require "mneme.base.format"
+local metrics_reader = lazy "mneme.runs.metrics_reader"
 local outcome = require("mneme.runs.folder").outcome
 local reference = require "mneme.envs.reference"
 local registry = require "mneme.base.registry"
+local study_folder = lazy "mneme.lab.study.folder"
 local sealed = require("mneme.base.json").sealed
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
@@ -211,16 +217,30 @@ end, columns = { { "run", "name" }, { "state", "state" }, { "steps", "steps" }, 
   { "core", "core" }, { "environment" }, { "last written", "time" }, { "settings that differ" } } }
 
 function run_list.source.rows(folder, words, sort)
-  local all, list = run_list.rows(folder), {}
+  local all, list, wanted = run_list.rows(folder), {}, conditions.read(words)
   for _, r in ipairs(chosen(all, { sort = sort })) do
-    local fits = true
-    for word in words:gmatch "%S+" do
-      local key, text = word:match "^([%w_.]+)=(.+)$"
-      if key then fits = fits and has(r, key, text) else fits = fits and r.name:find(word, 1, true) end
+    local function value(key)
+      if key == "state" then return r.state:match "^%a+" end
+      return value_of(r, key) or ({ score = r.score, normalised = r.normalised, steps = r.step })[key]
     end
-    if fits then list[#list + 1] = r end
+    if conditions.met(wanted, value, function(word) return r.name:find(word, 1, true) end) then list[#list + 1] = r end
   end
   return list, #all
+end
+
+function run_list.source.curve(path)
+  local series = metrics_reader.read(path)
+  for _, key in ipairs(results) do if series[key] then return series[key] end end
+end
+
+function run_list.source.claims(path)
+  local held = declared.read(path)
+  local spec = held and held.spec
+  if not spec then return { problem = "this study keeps no declaration: mneme report reads its script" } end
+  local study, list = study_folder.load(path), {}
+  study_folder.add_means(study, spec)
+  for i, v in ipairs(claims.judge(study, spec.claims, spec.metrics)) do list[i] = { text = v.claim.text, verdict = v.verdict } end
+  return list
 end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.

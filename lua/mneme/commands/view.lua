@@ -27,7 +27,7 @@ local view = { name = "view", doc = "watch an agent (live or trained) or a traje
   arguments = { { "things", "RUN|FILE.mnt|SCENE", "up to four, side by side in the same environments with one clock; or a folder of runs",
     noun = "run, trajectory or scene", several = true } },
   about = [[
-Of a folder of runs a table: type to filter it, a click opens a run, Esc comes back.
+Of a folder of runs a table: type to filter it, a click opens a run, Esc comes back; Tab chooses runs for curves and, by Enter, up to four side by side.
 With an intervention (erase=PART at=STEP), from this step on the untouched and the altered agent side by side, as in mneme intervene.
 In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.]],
   options = options.join({
@@ -87,13 +87,14 @@ end
 
 -- How a track loads its agent: see insight/episodes/playback.lua.  For a run, the checkpoint shown last.
 local function opener(o, run, what)
-  local stepper, shown = require "mneme.insight.episodes.stepper", o.checkpoint
+  local stepper, shown, seed = require "mneme.insight.episodes.stepper", o.checkpoint, o.seed
   return function(given)
     if given == "checkpoints" then return run and checkpoints_of(run) or {} end
-    local wanted = { seed = o.seed, greedy = o.greedy, seeded = true, episode = given.episode }
+    seed = given.seed or seed
+    local wanted = { seed = seed, greedy = o.greedy, seeded = true, episode = given.episode }
     if not run then
       wanted.env, wanted.core = what.env, what.core
-      nn.manual_seed(o.seed or 1)
+      nn.manual_seed(seed or 1)
       return stepper.fresh(wanted)
     end
     wanted.checkpoint = given.checkpoint or shown
@@ -319,8 +320,8 @@ end
 
 -- The runs below a folder, of which each opens in its place.
 local function shelf(o)
-  local source = setmetatable({ open = function(path)
-    return view.open(setmetatable({ things = { path } }, { __index = o }))
+  local source = setmetatable({ open = function(paths)
+    return view.open(setmetatable({ things = paths }, { __index = o }))
   end }, { __index = run_list.source })
   return require("mneme.insight.view.run_table").new(o.things[1], source)
 end

@@ -2,7 +2,8 @@
 const KEY = 2, PRESS = 3, RELEASE = 4, MOVE = 5, WHEEL = 6, RESIZE = 7;                 // scenes/view/view.h
 const KEYS = { ArrowLeft: 256, ArrowRight: 257, ArrowUp: 258, ArrowDown: 259, Home: 260, End: 261, PageUp: 262, PageDown: 263,
   Backspace: 8, Tab: 9, Enter: 13, Escape: 27, Delete: 127 };
-const NOTCH = 50, MOST = 64, AGAIN = 1000, LATE = 1000;          // pixels of a turned wheel; events of a request; ms until the next attempt, that are slow
+const NOTCH = 50, MOST = 64;                     // pixels of a turned wheel; events of a request
+const AGAIN = 1000, LATE = 1000, REST = 500;     // ms until the next attempt; that are slow; between two changes of the address
 
 class Window {
   constructor(canvas, status) {
@@ -24,6 +25,8 @@ class Window {
       this.turned -= steps * NOTCH;
       if (steps) this.at(WHEEL, steps, event);
     }, { passive: false });
+    addEventListener("hashchange", () => this.go());
+    this.go();
     this.resize();
     this.follow();
   }
@@ -42,9 +45,23 @@ class Window {
     this.sending = true;
     while (this.events.length) {
       const body = this.events.splice(0, MOST).map(event => event.join(" ") + "\n").join("");
+      const begun = performance.now();
       try { await this.ask("events", { method: "POST", body }); } catch { this.events = []; }          // follow() says what is wrong
+      this.answered = performance.now() - begun;
     }
     this.sending = false;
+  }
+  // Show the moment that the address names; and have it name the one that is shown: while an episode plays, every half a second.
+  go() {
+    const wanted = location.hash.slice(1);
+    if (wanted && wanted !== this.address) this.ask("address", { method: "POST", body: wanted }).catch(() => {});
+  }
+  name(address = "") {
+    this.address = address;
+    this.naming ||= setTimeout(() => {
+      this.naming = 0;
+      if (location.hash.slice(1) !== this.address) history.replaceState(null, "", "#" + this.address);
+    }, REST);
   }
   resize() { const fine = devicePixelRatio || 1; this.send(RESIZE, Math.round(1000 * fine), Math.round(innerWidth * fine), Math.round(innerHeight * fine)); }
   at(kind, by, event) {
@@ -63,32 +80,41 @@ class Window {
   // ---- from the program ----
 
   async follow() {
-    let lost = false;
+    let lost = false, next = null;
     for (;;) {
       await new Promise(requestAnimationFrame);                 // a page that nobody sees asks for nothing
       try {
-        const answer = await this.ask("page?after=" + this.number), begun = performance.now();
+        const answer = await (next || this.ask("page?after=" + this.number)), begun = performance.now();
+        next = null;
         if (answer.status === 410 || answer.status === 403) return this.say(answer.status === 410 ? "The program has ended." :
           "Another program answers here: open the link that it printed.");
         if (!answer.ok) throw new Error(answer.status);
         if (lost) { lost = false; this.resize(); }
-        if (answer.status === 200) this.show(unpack(new Uint8Array(await answer.arrayBuffer())), +answer.headers.get("X-Page"));
-        const late = performance.now() - begun;
+        if (answer.status === 200) {
+          const page = new Uint8Array(await answer.arrayBuffer());
+          this.number = +answer.headers.get("X-Page");
+          next = this.ask("page?after=" + this.number);         // which is drawn there while this one is painted here
+          next.catch(() => {});
+          this.show(unpack(page));
+        }
+        const late = Math.max(performance.now() - begun, this.answered || 0);
         this.say(late > LATE ? `A slow connection: ${(late / 1000).toFixed(1)} s for a page.` : "");
       } catch {
         lost = true;
+        next = null;
         this.say("No connection to the program; trying again …");
         await new Promise(done => setTimeout(done, AGAIN));
       }
     }
   }
-  show(data, number) {
+  show(data) {
     const { canvas } = this, fine = devicePixelRatio || 1, fit = Math.min(1, innerWidth * fine / data.width, innerHeight * fine / data.height);
     if (canvas.width !== data.width || canvas.height !== data.height) { canvas.width = data.width; canvas.height = data.height; }
     canvas.style.width = data.width * fit / fine + "px"; canvas.style.height = data.height * fit / fine + "px";
     document.title = data.title; document.body.style.background = data.themes[data.theme].page;
     paint(canvas.getContext("2d"), data, 0, data.theme);
-    Object.assign(this, { number, page: data, pages: this.pages + 1 });
+    Object.assign(this, { page: data, pages: this.pages + 1 });
+    this.name(data.address);
   }
 }
 

@@ -25,7 +25,8 @@ local LOOK = 400                                             -- places of a list
 -- what a shape is: the kinds of engine/canvas.h, and what the pointer meets
 local TEXT, HEAT, IMAGE, TIP, GRID, VISIT = 5, 6, 7, 8, 9, 10
 
-local function hundredths(x) return math.floor(100 * x + 0.5) end
+local FAR = 2 ^ 30                                           -- hundredths: what is farther away is not seen
+local function hundredths(x) return math.max(-FAR, math.min(FAR, math.floor(100 * x + 0.5))) end
 
 -- ---- what is kept once ----
 
@@ -70,7 +71,7 @@ local function put_bytes(self, bytes)
 end
 
 local function colour(self, c)
-  return self.colours:number(c, function()
+  return self.colours.place[c] or self.colours:number(c, function()
     return json.array { named[math.floor(c / 256)] or ("#%06x"):format(math.floor(c / 256)), c % 256 }
   end)
 end
@@ -137,9 +138,9 @@ local function columns(list, n)
   return out
 end
 
--- What is drawn.
-local function put_shape(self, list, shapes, s)
-  local data, more, ink = hundredths(s.data), nil, s.kind == HEAT and 0 or colour(self, s.color)
+-- What is drawn, as eight numbers.
+local function numbers_of(self, shapes, s)
+  local data, more, ink = hundredths(s.data), 0, s.kind == HEAT and 0 or colour(self, s.color)
   if s.kind == TEXT then
     local text = ffi.string(C.mn_canvas_string(shapes, s.text))
     data, more = hundredths(self.painter:text_width(text, s.h)), self.strings:number(text)
@@ -147,7 +148,7 @@ local function put_shape(self, list, shapes, s)
     local h = C.mn_canvas_heat_at(shapes, s.text)
     data, more = h.map, heat(self, h.rows, h.cols, h.values, h.lo, h.hi)
   elseif s.kind == IMAGE then data, more = 0, image(self, shapes, s) end
-  add(list, self, s.kind, ink, hundredths(s.x), hundredths(s.y), hundredths(s.w), hundredths(s.h), data, more)
+  return s.kind, ink, hundredths(s.x), hundredths(s.y), hundredths(s.w), hundredths(s.h), data, more
 end
 
 -- The words of a grid's cells, as a list of strings: { columns, rows and columns of a block, numbers of strings ... }; -1: none.
@@ -214,27 +215,31 @@ local function change(self, before, list)
   return json.array(out)
 end
 
+-- Finds how many cells of each heat map are kept, so that all have their share.
+local function share_cells(self, shapes, all, n)
+  if self.most then return end
+  local sizes = {}
+  for i = 0, n - 1 do
+    if all[i].kind == HEAT then
+      local h = C.mn_canvas_heat_at(shapes, all[i].text)
+      sizes[#sizes + 1] = h.rows * h.cols
+    end
+  end
+  local sum
+  self.most = 2 * WORDS
+  repeat
+    sum, self.most = 0, self.most / 2
+    for _, size in ipairs(sizes) do sum = sum + math.min(size, self.most) end
+  until sum <= self.cells or self.most <= 16
+end
+
 ---Keep what the painter's view holds.
 ---@param pointer boolean? and what the pointer meets
 function Film:add(pointer)
   local view, list = self.painter.view, {}
   local all, n = C.mn_canvas_shapes(view.shapes), C.mn_canvas_count(view.shapes)
-  if not self.most then                                       -- a heat map's share of the cells
-    local sizes = {}
-    for i = 0, n - 1 do
-      if all[i].kind == HEAT then
-        local h = C.mn_canvas_heat_at(view.shapes, all[i].text)
-        sizes[#sizes + 1] = h.rows * h.cols
-      end
-    end
-    local sum
-    self.most = 2 * WORDS
-    repeat
-      sum, self.most = 0, self.most / 2
-      for _, size in ipairs(sizes) do sum = sum + math.min(size, self.most) end
-    until sum <= self.cells or self.most <= 16
-  end
-  for i = 0, n - 1 do put_shape(self, list, view.shapes, all[i]) end
+  share_cells(self, view.shapes, all, n)
+  for i = 0, n - 1 do add(list, self, numbers_of(self, view.shapes, all[i])) end
   if pointer then put_pointer(self, list, view) end
   self.pages[#self.pages + 1] = change(self, self.list or {}, list)
   self.list = list
@@ -318,14 +323,29 @@ function episode_data.colours()
   return themes, ramps
 end
 
+-- Adds shapes, read(i): the eight numbers of number i, as columns of differences, which compress five times as well; { how many, where they begin }.
+local function put_shapes(self, n, read)
+  local out, a, b, c, d, e, f, g, h = ffi.new("int32_t[?]", 8 * n + 1), 0, 0, 0, 0, 0, 0, 0, 0
+  for i = 0, n - 1 do
+    local a1, b1, c1, d1, e1, f1, g1, h1 = read(i)
+    out[i], out[n + i], out[2 * n + i], out[3 * n + i] = a1 - a, b1 - b, c1 - c, d1 - d
+    out[4 * n + i], out[5 * n + i], out[6 * n + i], out[7 * n + i] = e1 - e, f1 - f, g1 - g, h1 - h
+    a, b, c, d, e, f, g, h = a1, b1, c1, d1, e1, f1, g1, h1
+  end
+  return json.array { n, put_bytes(self, ffi.string(out, 32 * n)) }
+end
+
 ---All pages as painter.js reads them.
 ---@param head table what it reads besides
 ---@param level integer of compression, 1 .. 9
+---@param shapes table? of put_shapes; nil: those of its pages
 ---@return string
-function Film:packed(head, width, height, level)
+function Film:packed(head, width, height, level, shapes)
   local themes, ramps = episode_data.colours()
+  local list = self.shapes.list
+  shapes = shapes or put_shapes(self, #list, function(i) return unpack(list[i + 1], 1, 8) end)
   for key, value in pairs { width = width, height = height, themes = themes, ramps = ramps, colours = self.colours.list, strings = self.strings.list,
-    lists = self.lists.list, heats = columns(self.heats.list, 7), shapes = columns(self.shapes.list, 8), numbers = self.numbers.list,
+    lists = self.lists.list, heats = columns(self.heats.list, 7), shapes = shapes, numbers = self.numbers.list,
     images = self.images.list, pages = self.pages } do head[key] = value end
   return compressed(json.encode(head) .. "\0" .. table.concat(self.bytes), level)
 end
@@ -336,9 +356,11 @@ end
 ---@return string
 function episode_data.page(painter, head)
   local pages, view = film(painter, CELLS), painter.view
-  pages:add()
+  local all, n = C.mn_canvas_shapes(view.shapes), C.mn_canvas_count(view.shapes)
+  share_cells(pages, view.shapes, all, n)
+  local shapes = put_shapes(pages, n, function(i) return numbers_of(pages, view.shapes, all[i]) end)
   head.theme = view.theme.dark and "dark" or "light"
-  return pages:packed(head, view.width, view.height, 1)
+  return pages:packed(head, view.width, view.height, 1, shapes)
 end
 
 ---The displayed episode as a page keeps it.

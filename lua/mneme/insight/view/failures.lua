@@ -20,6 +20,7 @@ return function(Viewer)
       if n > 0 and e.outcome then e.failed = (e.outcome.score or 0) < bound end
       if e.failed then self:explain(k, e) end
     end
+    if k == 1 then self:mark_pinned(list) end
     return list
   end
 
@@ -63,7 +64,7 @@ return function(Viewer)
     return at
   end
 
-  ---Go to the next or previous episode that failed; more episodes are played until there is one.
+  ---Go to the next or previous episode that failed, or that is looked for; more episodes are played until there is one.
   ---@param by integer 1 or -1
   function Viewer:to_failure(by, clock)
     local source = self:source()
@@ -71,13 +72,14 @@ return function(Viewer)
     if self.at == 0 or source.live then return self:say("a training shows each episode once; after it, r plays its agent", clock) end
     local list = self:episodes_of(1)
     local i = place_of(self, list) + by
-    while list[i] and not list[i].failed do i = i + by end
-    if list[i] and list[i].failed then return self:to_start(list[i].start, clock) end
+    while list[i] and not self:wanted(list[i]) do i = i + by end
+    if list[i] then return self:to_start(list[i].start, clock) end
     if by < 0 or source.trajectory or #list >= HUNT then
-      return self:say(by < 0 and "no failure before this episode" or ("no failure after this one in %d episodes"):format(#list), clock)
+      return self:say(by < 0 and ("no %s before this episode"):format(self:sought_text()) or ("no %s after this one in %d episodes"):format(
+        self:sought_text(), #list), clock)
     end
     self.hunting = #list + 1
-    self:say("looking for a failure …", clock)
+    self:say(("looking for %s %s …"):format(self.sought and "an" or "a", self:sought_text()), clock)
     self.note_until = math.huge                                      -- until it is found
   end
 

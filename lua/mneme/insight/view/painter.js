@@ -9,18 +9,20 @@ const limit = (x, lo, hi) => Math.max(lo, Math.min(hi, x));
 
 // Lists of numbers from columns of differences.
 function rowsOf(columns) {
-  const rows = columns[0].map(() => []);
-  for (const column of columns) column.reduce((sum, x, i) => rows[i][rows[i].length] = sum + x, 0);
+  const rows = Array.from(columns[0], () => []);
+  for (const column of columns) column.reduce((sum, x, i) => rows[i][rows[i].length] = sum + x | 0, 0);
   return rows;
 }
 
-// From bytes: JSON, a zero, and the bytes of heat maps and images.  Pages come as changes of the page before.
+// From bytes: JSON, a zero, and the bytes of heat maps, images and shapes.  Pages come as changes of the page before.
 function unpack(bytes) {
   const end = bytes.indexOf(0), data = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
   data.bytes = bytes.subarray(end + 1);
-  data.shapes = rowsOf(data.shapes);
+  const [shapes, at] = data.shapes, column = k => new Int32Array(data.bytes.slice(at + 4 * shapes * k, at + 4 * shapes * (k + 1)).buffer);
+  data.shapes = rowsOf([0, 1, 2, 3, 4, 5, 6, 7].map(column));
   data.heats = rowsOf(data.heats);
-  let page = [], known = 0;
+  let page = data.pages[0] ? [] : Array.from(data.shapes.keys()), known = 0;
+  if (!data.pages[0]) data.pages = [[]];                          // one page, of all shapes
   data.pages = data.pages.map(change => {
     const next = [];
     let from = 0, place = 0;
@@ -55,35 +57,52 @@ function cell(data, heat, row, col) {
 const parts = c => [1, 3, 5].map(i => parseInt(c.slice(i, i + 2), 16));
 // A colour of the list in a theme: those of the page have names.
 function ink(data, number, theme) {
+  const known = (data.inks ||= {})[theme] ||= [];
+  if (known[number]) return known[number];
   const [name, alpha] = data.colours[number], rgb = parts(name[0] === "#" ? name : data.themes[theme][name]);
-  return alpha === 255 ? `rgb(${rgb})` : `rgba(${rgb},${+(alpha / 255).toFixed(4)})`;
+  return known[number] = alpha === 255 ? `rgb(${rgb})` : `rgba(${rgb},${+(alpha / 255).toFixed(4)})`;
 }
-function ramp(data, map, light, share) {
-  const points = data.ramps[map][light], at = limit(share, 0, 1) * (points.length - 1), i = Math.min(Math.floor(at), points.length - 2);
-  const a = parts(points[i]), b = parts(points[i + 1]);
-  return a.map((x, k) => Math.floor(x + (b[k] - x) * (at - i) + 0.5));
+// The colours of the bytes of a heat map; 0 is no number.
+const ramps = new Map();
+function ramp(points) {
+  const key = points.join();
+  if (!ramps.has(key)) {
+    ramps.set(key, Array.from({ length: 256 }, (_, byte) => {
+      if (byte === 0) return [128, 128, 128];
+      const at = (byte - 1) / 254 * (points.length - 1), i = Math.min(Math.floor(at), points.length - 2), a = parts(points[i]), b = parts(points[i + 1]);
+      return a.map((x, k) => Math.floor(x + (b[k] - x) * (at - i) + 0.5));
+    }));
+  }
+  return ramps.get(key);
 }
 
 // ---- paint ----
 
+let cells;                                                       // a canvas of a pixel a cell; a new one for each grid would cost three times as much
 // Cells stretched over a box; where they are smaller than pixels, a pixel has their mean.  `color` of a list of cells.
 function stretch(g, cols, rows, color, x, y, w, h, fine) {
   const left = Math.round(x), top = Math.round(y), wide = Math.round(x + w) - left, high = Math.round(y + h) - top;
   const across = limit(Math.round(wide * fine), 1, cols), down = limit(Math.round(high * fine), 1, rows);
-  const small = document.createElement("canvas"), s = small.getContext("2d"), image = s.createImageData(across, down);
-  small.width = across; small.height = down;
+  cells ||= document.createElement("canvas");
+  cells.width = across; cells.height = down;
+  const s = cells.getContext("2d"), image = s.createImageData(across, down), alone = across === cols && down === rows, one = [0];
   for (let r = 0, i = 0; r < down; r++) {
     const r0 = Math.floor(r * rows / down), r1 = Math.floor((r + 1) * rows / down);
     for (let c = 0; c < across; c++, i += 4) {
+      image.data[i + 3] = 255;
+      if (alone) {
+        one[0] = i / 4;
+        [image.data[i], image.data[i + 1], image.data[i + 2]] = color(one);
+        continue;
+      }
       const c0 = Math.floor(c * cols / across), c1 = Math.floor((c + 1) * cols / across), under = [];
       for (let y1 = r0; y1 < r1; y1++) for (let x1 = c0; x1 < c1; x1++) under.push(y1 * cols + x1);
       [image.data[i], image.data[i + 1], image.data[i + 2]] = color(under);
-      image.data[i + 3] = 255;
     }
   }
   s.putImageData(image, 0, 0);
   g.imageSmoothingEnabled = false;
-  g.drawImage(small, left, top, wide, high);
+  g.drawImage(cells, left, top, wide, high);
 }
 const mean = (list, of) => list.reduce((sum, i) => sum + of(i), 0) / list.length;
 
@@ -96,28 +115,47 @@ function paintShape(g, data, shape, theme, fine) {
     const t = Math.min(more || 1, Math.min(w, h) / 2);
     g.lineWidth = t; g.lineCap = "butt"; g.strokeRect(x + t / 2, y + t / 2, w - t, h - t);
   } else if (kind === DISC) { g.beginPath(); g.arc(x, y, w, 0, 2 * Math.PI); g.fill(); }
-  else if (kind === LINE) { g.lineWidth = more || 1; g.lineCap = "round"; g.beginPath(); g.moveTo(x, y); g.lineTo(w, h); g.stroke(); }
   else if (kind === TRIANGLE) {
     g.save(); g.translate(x + w / 2, y + h / 2); g.rotate(more);
     g.beginPath(); g.moveTo(-w / 2, -h / 2); g.lineTo(w / 2, 0); g.lineTo(-w / 2, h / 2); g.fill(); g.restore();
   } else if (kind === TEXT) {                                    // on whole pixels, in quarters of a size, and never wider than where it was laid out
     g.font = Math.round(4 * h) / 4 + FONT; g.fillText(data.strings[last], x, Math.round(y * fine) / fine, more + 1);
   } else if (kind === HEAT) {
-    const [rows, cols, tall, wide, , , at] = data.heats[last], across = Math.ceil(cols / wide), light = theme === "light" ? 1 : 0;
-    const colors = Array.from({ length: 256 }, (_, byte) => byte === 0 ? [128, 128, 128] : ramp(data, shape[6], light, (byte - 1) / 254));
-    stretch(g, across, Math.ceil(rows / tall), cells => colors[cells.some(i => !data.bytes[at + i]) ? 0 : Math.round(mean(cells, i => data.bytes[at + i]))],
+    const [rows, cols, tall, wide, , , at] = data.heats[last], across = Math.ceil(cols / wide);
+    const colors = ramp(data.ramps[shape[6]][theme === "light" ? 1 : 0]);
+    stretch(g, across, Math.ceil(rows / tall), list => colors[list.some(i => !data.bytes[at + i]) ? 0 : Math.round(mean(list, i => data.bytes[at + i]))],
       x, y, w, h, fine);
   } else if (kind === IMAGE) {
     const [rows, cols, at] = data.images[last];
-    stretch(g, cols, rows, cells => [0, 1, 2].map(k => mean(cells, i => data.bytes[at + 3 * i + k])), x, y, w, h, fine);
+    stretch(g, cols, rows, list => [0, 1, 2].map(k => mean(list, i => data.bytes[at + 3 * i + k])), x, y, w, h, fine);
   }
+}
+
+// Lines in a row that look alike, from shape `i` of a page on, as one path; where they are seen through, each alone.  The first shape after them.
+function paintLines(g, data, page, i, theme) {
+  const [, color, , , , , thick] = data.shapes[page[i]], most = data.colours[color][1] === 255 ? page.length : i + 1;
+  g.strokeStyle = ink(data, color, theme); g.lineWidth = thick / 100 || 1; g.lineCap = g.lineJoin = "round";
+  g.beginPath();
+  let endX, endY;
+  for (; i < most; i++) {
+    const [kind, c, x, y, w, h, t] = data.shapes[page[i]];
+    if (kind !== LINE || c !== color || t !== thick) break;
+    if (x !== endX || y !== endY) g.moveTo(x / 100, y / 100);
+    g.lineTo((endX = w) / 100, (endY = h) / 100);
+  }
+  g.stroke();
+  return i;
 }
 
 function paint(g, data, step, theme, fine = 1) {
   g.textAlign = "left"; g.textBaseline = "alphabetic"; g.textRendering = "geometricPrecision";         // as wide as measured
   g.fillStyle = data.themes[theme].page;
   g.fillRect(0, 0, data.width, data.height);
-  for (const number of data.pages[step]) paintShape(g, data, data.shapes[number], theme, fine);
+  const page = data.pages[step];
+  for (let i = 0; i < page.length;) {
+    if (data.shapes[page[i]][0] === LINE) i = paintLines(g, data, page, i, theme);
+    else paintShape(g, data, data.shapes[page[i++]], theme, fine);
+  }
 }
 
 // ---- the pointer ----

@@ -15,8 +15,8 @@ local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
 local spaces = require "mneme.envs.spaces"
 local timeline_export = require "mneme.insight.episodes.timeline_export"
-
 local failures = require "mneme.insight.view.failures"
+local moments = require "mneme.insight.view.moments"
 local viewer_page = require "mneme.insight.view.viewer_page"
 
 local MAX_ZOOM, TAB = 8, 9
@@ -141,6 +141,9 @@ local commands = {
   end },
   { "f", "f", "next failure", function(self, clock) self:to_failure(1, clock) end },
   { "F", "F", "previous failure", function(self, clock) self:to_failure(-1, clock) end },
+  { "/", "/", "look for episodes: return<0.5 length>30 seed=17 drawn", function(self) self.prompt = "" end },
+  { "p", "p", "pin this moment, or take its pin off", function(self, clock) self:pin(clock) end },
+  { "P", "P", "next pinned moment", function(self, clock) self:next_pin(clock) end },
   { "b", "b", "an episode that ended otherwise beside this one", function(self, clock) self:contrast(clock) end },
   { TAB, "Tab", "next scene", next_scene },
   { "+", "+", "faster", function(self) faster(self, 1) end },
@@ -385,6 +388,7 @@ end
 function Viewer:key(key, clock, paint)
   self.dirty, self.hover, self.note, self.hunting = true, nil, nil, nil          -- what was said was about the page before
   if self.menu then return key_of_menu(self, key, clock) end
+  if self.prompt then return self:key_of_search(key, clock) end
   if self.help and key == action_keys.ESCAPE then return self:show_help(false) end
   if self.help and key ~= ("h"):byte() then self.resumes = nil end
   if self.taken then
@@ -490,6 +494,7 @@ end
 function Viewer:closed() return self.screen_capture:stop() end
 
 failures(Viewer)
+moments(Viewer)
 viewer_page(Viewer, help)
 
 return { new = new }

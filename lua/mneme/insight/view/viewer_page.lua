@@ -26,6 +26,7 @@ local function status_of(self)
     speed, note = "over", note or "end of the trajectory; r restarts its last episode"
   end
   if self.taken then note = note or "your move: " .. self.taken.told .. "; k or Esc hands back" end
+  if self.prompt then note = ("look for: %s_   (return<0.5  length>30  seed=17  drawn  pinned; Enter, Esc)"):format(self.prompt) end
   return { playing = self.playing, speed = speed, hint = "h: help", note = note, steps = speed_text(playback.speeds[self.speed]) }
 end
 

@@ -1,5 +1,6 @@
 -- web.lua -- a window in a browser: the loop of window.lua, whose pages go to browser.js as lists of shapes, by the server of scenes/view/web.c.
 local ffi = require "ffi"
+local addresses = require "mneme.insight.view.addresses"
 local engine = require "mneme.base.engine"
 local episode_data = require "mneme.insight.view.episode_data"
 local errors = require "mneme.base.errors"
@@ -9,6 +10,7 @@ local window = require "mneme.insight.view.window"
 
 ffi.cdef "int gethostname(char *name, size_t bytes);"
 
+local C = engine.C
 local web = {}
 local here = debug.getinfo(1, "S").source:match "^@(.*)web%.lua$" or "./lua/mneme/insight/view/"
 local PORT, PORTS = 8650, 50                 -- where a free one is looked for, so that a forwarded port serves again
@@ -43,6 +45,8 @@ function Surface:poll(event)
   if event.kind == self.lib.MN_EVENT_RESIZE then
     local function side(x) return math.max(LEAST, math.min(MOST, x)) end
     self.width, self.height, self.fine = side(event.x), side(event.y), event.key / 1000
+  elseif event.kind == self.lib.MN_EVENT_ADDRESS and self.client.go then
+    self.client:go(addresses.read(ffi.string(self.lib.mn_web_address(self.server))), C.mn_clock(false))
   end
   return true
 end
@@ -58,7 +62,8 @@ function Surface:wait(seconds, client, worked)
 end
 
 function Surface:show(painter, client)
-  local page = episode_data.page(painter, { title = client.title and client.title .. " - Mneme" or "Mneme" })
+  local page = episode_data.page(painter, { title = client.title and client.title .. " - Mneme" or "Mneme",
+    address = client.address and addresses.write(client:address()) or nil })
   engine.check(self.lib.mn_web_show(self.server, page, #page))
   return client.screen_capture and client.screen_capture.path and painter:fill()          -- a video that is being recorded
 end
@@ -76,7 +81,7 @@ local function serve(lib, html, secret, wanted)
     local server = lib.mn_web_new(engine.ctx, html, secret, port)
     if server ~= nil then return server end
   end
-  errors.fail(ffi.string(engine.C.mn_error(engine.ctx)), not wanted and "web=PORT names another port" or nil)
+  errors.fail(ffi.string(C.mn_error(engine.ctx)), not wanted and "web=PORT names another port" or nil)
 end
 
 ---What a browser loads: it then asks for pages.
@@ -91,7 +96,7 @@ function web.run(client, o)
   if not pcall(function() return lib.mn_web_new end) then
     errors.fail("this build has no server for browsers", "make deps, then make")
   end
-  local surface = setmetatable({ lib = lib, server = serve(lib, web.document(), secret, o.web > 1 and o.web or nil),
+  local surface = setmetatable({ client = client, lib = lib, server = serve(lib, web.document(), secret, o.web > 1 and o.web or nil),
     width = o.width, height = o.height, fine = 1 }, Surface)
   local port = lib.mn_web_port(surface.server)
   print(("http://localhost:%d/?token=%s"):format(port, secret))
