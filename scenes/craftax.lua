@@ -4,9 +4,9 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
+  local header, body = view:split(view:inset(view.box, view.edge + 4), "rows", { 44, "1*" })
   panels.header(view, header, now)
-  local world, mind = view:split(body, "columns", { "21*", "10*" })
+  local world, mind = view:split(body, "columns", view.edge < 12 and { "5*", "3*" } or { "21*", "10*" })          -- names of actions
   local earned = now.truth.achieved
   panels.world(view, world, now, { title = "world", note = earned and ("floor %d, %d of 67 achievements"):format(now.truth.floor, earned) })
   local policy, value, memory = view:split(mind, "rows", { "7*", "2*", "2*" })

@@ -28,7 +28,7 @@ local function cell_of(side)
 end
 
 local function draw(view, now)
-  local header, upper, lower = view:split(view:inset(view.box, 16), "rows", { 44, "5*", "3*" })
+  local header, upper, lower = view:split(view:inset(view.box, view.edge + 4), "rows", { 44, "5*", "3*" })
   panels.header(view, header, now)
   local side, size = sides(now)
   local world, observed, explored = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })

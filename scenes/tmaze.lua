@@ -10,7 +10,8 @@ local function draw(view, now)
   local cue = now.truth.cue and now.actions[now.truth.cue + 1]
   panels.world(view, world, now, {
     title = "corridor",
-    note = cue and ("cue: %s, shown at step 0 only; green: the memory knows it there; striped: not known to be used"):format(cue), known = "cue",
+    note = cue and { ("cue: %s, shown at step 0 only; green: the memory knows it there; striped: not known to be used"):format(cue),
+      ("cue: %s, shown at step 0 only"):format(cue), "cue: " .. cue }, known = "cue",
     place = function(entry) return entry.x and entry.x + 0.5, 0 end,
   })
 

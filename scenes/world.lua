@@ -4,7 +4,7 @@ local mn = require "mneme"
 local panels = mn.scene.panels
 
 local function draw(view, now)
-  local page = view:inset(view.box, 16)
+  local page = view:inset(view.box, view.edge + 4)
   local header, rules, body = view:split(page, "rows", { 44, now.rules and 34 or 0, "1*" }, now.rules and 12 or 6)
   panels.header(view, header, now)
   if now.rules then view:paragraph(now.rules, rules.x, rules.y + 10 * view.unit, 13, view.theme.text, rules.w) end

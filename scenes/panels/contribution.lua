@@ -9,12 +9,13 @@ return function(view, box, now)
   local step, from = selection.step(now)
   local chosen = now.selection and now.selection.step == step
   local job = contributions.of_frame(now, chosen and from or nil, view.deadline)
-  local title = chosen and ("contribution of step %d, through each part of the memory"):format(step) or "contribution of each part of the memory"
+  local title = chosen and { ("contribution of step %d, through each part of the memory"):format(step), ("contribution of step %d"):format(step) }
+    or { "contribution of each part of the memory", "contribution of each part", "contribution" }
   if job.problem or #job.columns == 0 then return view:say(view:card(box, title), job.problem or "one step: nothing is kept yet") end
   view.unfinished = view.unfinished or not job.done and job
   local map, since = job:map(), now.changed and ("from step %d on; "):format(now.changed + 1) or ""
   local left_out = since .. (map.note and map.note .. "; " or "")
   map.title = title
   panels.part_map(view, box, now, map, { span = mn.ui.step_heatmap.span(now), notes = { left_out .. "of the policy moved if " .. map.how .. " there, 0 … 100 %",
-    left_out .. "of the policy moved, 0 … 100 %", left_out .. "0 … 100 %", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 100 %" } })
+    left_out .. "of the policy moved, 0 … 100 %", left_out .. "0 … 100 %", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 100 %", map.brief } })
 end

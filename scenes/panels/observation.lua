@@ -65,7 +65,7 @@ local function groups_in(view, box, groups, seen, lo, hi, map)
   local columns = math.ceil(#groups / per)
   per = math.ceil(#groups / columns)
   for _, group in ipairs(groups) do wide = math.max(wide, view:text_width(group.name, SIZE)) end
-  wide = math.min(wide, box.w / columns * 0.4)
+  wide = math.min(wide, box.w / columns * (view.edge < 12 and 0.5 or 0.4))
   for column = 0, columns - 1 do
     local weights, total = {}, 0
     for r = 1, per do
@@ -93,8 +93,8 @@ return function(view, box, now, options)
   end
   local n, shape = state_arrays.size(seen.shape), seen.shape
   local least, _, most = state_arrays.summary(seen.values, n)
-  local note = ("%s value%s, %.3g … %.3g"):format(table.concat(shape, "×"), n == 1 and "" or "s", least, most)
-  local inner = view:card(box, "observation", note)
+  local note = ("%s value%s"):format(table.concat(shape, "×"), n == 1 and "" or "s")
+  local inner = view:card(box, "observation", { ("%s, %.3g … %.3g"):format(note, least, most), note })
   if inner.h < 14 * u then return end              -- a page so small has its title alone
   local map = least < 0 and canvas.DIVERGING or canvas.SEQUENTIAL          -- nothing has the colour of the page
   most = math.max(1, most, -least)

@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local mn = require "mneme"
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
+local LEAST_ROW = 9                              -- design pixels of a row that has a name of its own
 
 -- The rows to draw: those of the selected layer and head, or all.
 local function rows_of(map, now)
@@ -26,6 +27,20 @@ local function names_of(map, rows)
   return names
 end
 
+-- Where rows are too low for names of their own, the name of each layer stands in the middle of its rows, where it has room.
+local function by_layer(map, rows, high, least)
+  local list, from = {}, 1
+  for i = 1, #rows do
+    local row, after = map.rows[rows[i]], map.rows[rows[i + 1]]
+    if not (after and after.layer == row.layer) then
+      local middle = math.floor((from + i) / 2)
+      if row.layer and (i - from + 1) * high >= least then list[middle] = "layer " .. row.layer elseif i == 1 then list[1] = row.text end
+      from = i + 1
+    end
+  end
+  return list
+end
+
 -- Stretches of a row of cells that look alike: hatched or striped as one.
 local function hatch_row(view, map, r, scale, x, y, wide, high)
   local from, kind = 1, nil
@@ -46,9 +61,12 @@ return function(view, box, now, map, options)
   local theme, u, rows = view.theme, view.unit, rows_of(map, now)
   local scale, n = map:scale(), #map.steps
   local inner = view:card(box, map.title, options.notes, canvas.SEQUENTIAL)
-  local names, wide = names_of(map, rows), 0
-  for _, name in ipairs(names) do wide = math.min(inner.w / 3, math.max(wide, view:text_width(name, 11))) end
-  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - (inner.h > 32 * u and 20 * u or 0) }
+  local axis = inner.h > 32 * u and 20 * u or 0
+  local least = LEAST_ROW * u
+  local low = (inner.h - axis) / #rows < least
+  local names, wide = low and by_layer(map, rows, (inner.h - axis) / #rows, least) or names_of(map, rows), 0
+  for _, name in pairs(names) do wide = math.min(inner.w / (view.edge < 12 and 2 or 3), math.max(wide, view:text_width(name, 11))) end
+  local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - axis }
   local every, high, size = map:every(), plot.h / #rows, math.max(9, math.min(11, plot.h / #rows / u * 0.8))
   local span = math.max(options.span or 0, map.steps[n] + 1)
   local cell, left = every / span * plot.w, plot.x + (map.steps[1] + 0.5 - every / 2) / span * plot.w
@@ -60,8 +78,9 @@ return function(view, box, now, map, options)
   for i, r in ipairs(rows) do
     local y, row = plot.y + high * (i - 1), map.rows[r]
     hatch_row(view, map, r, scale, left, y, cell, high)
-    local name = view:text_width(names[i], size) <= wide + 1 and names[i] or names[i]:gsub("layer (%d+), head ", "L%1 head ")
-    view:text(name, inner.x, y + high / 2 + 0.36 * size * u, size, row.head and theme.dim or theme.text, "left", wide + 1)
+    local name = names[i] or ""
+    if view:text_width(name, size) > wide + 1 then name = name:gsub("layer (%d+), head ", "L%1 head ") end
+    view:text(name, inner.x, y + high / 2 + 0.36 * size * u, size, row.head and not low and theme.dim or theme.text, "left", wide + 1)
     if i > 1 and row.layer ~= map.rows[rows[i - 1]].layer then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
     if options.spot and row.layer and selection.pointed(now, row) then view:frame(plot.x, y, plot.w, high, theme.text, 1.5 * u) end
     for c, at in ipairs(options.spot and map.steps or {}) do

@@ -1,5 +1,5 @@
--- policy.lua -- the probability of each action now; a triangle marks the action taken.  Many actions stand in columns, each name on its bar; where not all
--- names can be read, the likeliest.
+-- policy.lua -- the probability of each action now; a triangle marks the action taken.  Many actions stand in columns; each name is on its bar where it has
+-- no room beside it; where not all names can be read, the likeliest are shown.
 local FEW, LOW, SMALL = 12, 12, 9            -- more have columns; design pixels of a row, and of letters, at least
 
 -- A name, its bar and its share from x to x + wide; the bar begins where `left` is, or under the name.
@@ -26,7 +26,7 @@ local function stretch(view, now, k, x, y, wide, high)
   local length = x + wide - from
   local function place(value) return from + length * math.max(0, math.min(1, (value - low) / (top - low))) end
   local line = y + high / 2
-  view:text(s.names[k], x, line + 5 * u, 13, theme.text, "left", wide * 0.28)
+  view:text(s.names[k], x, line + 5 * u, view:text_width(s.names[k], 13) <= wide * 0.28 and 13 or 11, theme.text, "left", wide * 0.29)
   view:rect(from, line - bar / 2, length, bar, theme.grid)
   local left, right = place(mean - deviation), place(mean + deviation)
   view:rect(left, line - bar / 2, math.max(right - left, u), bar, require("mneme").ui.canvas.fade(theme.accent, 0.5))
@@ -39,8 +39,9 @@ local function stretch(view, now, k, x, y, wide, high)
     end
   end
   if drawn then view:triangle(place(drawn) - 4 * u, line - bar / 2 - 9 * u, 8 * u, 8 * u, math.pi / 2, theme.warm) end
-  local said = ("%.3g ± %.2g"):format(mean, deviation) .. (drawn and ("   drawn %.3g"):format(drawn) or "")
-  view:text((said:gsub("-", "−")), x + wide, line + bar / 2 + 13 * u, 11, theme.dim, "right", length)
+  local said = ("%.2g ± %.2g"):format(mean, deviation):gsub("-", "−")
+  local more = drawn and ("   drawn %.2g"):format(drawn):gsub("-", "−") or ""
+  view:text(view:text_width(said .. more, 11) <= length and said .. more or said, x + wide, line + bar / 2 + 13 * u, 11, theme.dim, "right", length)
 end
 
 -- The numbers of n actions, the one taken and the likeliest, in their order.
@@ -63,8 +64,8 @@ return function(view, box, now)
     for k = 1, now.space.size do stretch(view, now, k, inner.x, inner.y + (k - 1) * high, inner.w, high) end
     return
   end
-  local room = view:inset(box, 12)
-  room.h = room.h - 24 * u                               -- below the title
+  local room = view:inset(box, view.edge)
+  room.h = room.h - (12 + view.edge) * u                               -- below the title
   local names, low, gap = {}, math.max(1, math.floor(room.h / (LOW * u))), 10 * u
   for i = 1, n do                                        -- with its key where a person plays
     names[i] = now.keys and now.keys[i] ~= "" and now.keys[i] .. "  " .. now.actions[i] or now.actions[i]
@@ -78,20 +79,22 @@ return function(view, box, now)
   local columns = n <= math.min(FEW, low) and 1 or math.max(2, math.min(math.ceil(n / low), 8))
   if columns > most and not now.keys then columns = most end
   local list = likeliest(now, now.keys and n or low * columns)
-  local inner = view:card(box, "policy", #list < n and ("the likeliest of %d"):format(n) or { "probability of each action", "probability" })
+  local inner = view:card(box, "policy", #list < n and { ("the likeliest of %d"):format(n), ("%d of %d"):format(#list, n) }
+    or { "probability of each action", "probability" })
   if n == 0 then return view:say(inner, "no policy") end
   local rows = math.ceil(#list / columns)
   local at = { high = math.min(inner.h / rows, 44 * u), wide = (inner.w + gap) / columns - gap, names = names, fade = require("mneme").ui.canvas.fade }
   at.size = math.max(SMALL, math.min(13, at.high / u * 0.62))
   at.percent = view:text_width("100 %", at.size) + 10 * u
   local longest = widest(at.size)
-  at.room = columns == 1 and math.min(longest, math.max(inner.w * 0.35, inner.w - at.percent - 55 * u)) + 1 or at.wide - 20 * u - at.percent
-  if columns > 1 and longest > at.room then               -- as large as the longest name allows, where that can be read
+  local beside = columns == 1 and longest <= math.max(inner.w * 0.35, inner.w - at.percent - 55 * u)
+  at.room = beside and longest + 1 or at.wide - 20 * u - at.percent
+  if not beside and longest > at.room then                -- as large as the longest name allows, where that can be read
     at.size = math.max(SMALL, at.size * at.room / longest)
     at.percent = view:text_width("99 %", at.size) + 6 * u
     at.room = at.wide - 16 * u - at.percent
   end
-  local left, top = columns == 1 and inner.x + 16 * u + at.room + 9 * u or nil, inner.y + (inner.h - at.high * rows) / 2
+  local left, top = beside and inner.x + 16 * u + at.room + 9 * u or nil, inner.y + (inner.h - at.high * rows) / 2
   for k, i in ipairs(list) do
     local column = math.floor((k - 1) / rows)
     at.x, at.y = inner.x + column * (at.wide + gap), top + (k - 1 - column * rows) * at.high

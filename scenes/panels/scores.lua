@@ -6,7 +6,7 @@ return function(view, box, now)
   local mean, scored = 0, false
   for i = 1, n do scored = scored or now.outcomes[i].score ~= nil end
   for i = math.max(1, n - LATELY + 1), n do mean = mean + (now.outcomes[i].score or 0) / math.min(n, LATELY) end
-  local note = scored and { ("mean of the last %d: %.2f"):format(math.min(n, LATELY), mean), ("mean %.2f"):format(mean) } or nil
+  local note = scored and { ("mean of the last %d: %.2f"):format(math.min(n, LATELY), mean), ("mean %.2f"):format(mean), ("%.2f"):format(mean) } or nil
   local inner = view:card(box, "scores", note)
   if n == 0 then return view:say(inner, "no episode has ended yet") end
   if not scored then return view:say(inner, "the environment declares no score") end

@@ -6,12 +6,13 @@ local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
 
 -- The names of the lines in their colours, from the right; a click on a name selects its row.
 local function legend(view, box, now, lines, used)
-  local x, u = box.x + box.w - 12 * view.unit, view.unit
+  local u, edge = view.unit, view.edge * view.unit
+  local x = box.x + box.w - edge
   for i = #lines, 1, -1 do
     local w = view:text_width(lines[i].name, 11.5)
-    if x - w < box.x + 12 * u + used then return end
-    view:text(lines[i].name, x, box.y + 23 * u, 11.5, view.theme[colours[(i - 1) % #colours + 1]], "right")
-    if lines[i].row then selection.spot(view, { x = x - w, y = box.y + 12 * u, w = w, h = 15 * u }, now, lines[i].row) end
+    if x - w < box.x + edge + used then return end
+    view:text(lines[i].name, x, box.y + edge + 11 * u, 11.5, view.theme[colours[(i - 1) % #colours + 1]], "right")
+    if lines[i].row then selection.spot(view, { x = x - w, y = box.y + edge, w = w, h = 15 * u }, now, lines[i].row) end
     x = x - w - 14 * u
   end
 end

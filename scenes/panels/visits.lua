@@ -70,5 +70,6 @@ return function(view, box, now)
   local half = wide == 1 and 0.5 or 0
   local across = ("x %s … %s"):format(edge(x0 + half), edge(x0 + wide * cols - half))
   local down = rows > 1 and (", y %s … %s down"):format(edge(y0 + half), edge(y0 + wide * rows - half)) or ""
-  view:text(across .. down, inner.x, inner.y + inner.h - 2 * u, 11, theme.dim, "left", inner.w)
+  local whole = view:text_width(across .. down, 11) <= inner.w
+  view:text(whole and across .. down or across, inner.x, inner.y + inner.h - 2 * u, 11, theme.dim, "left", inner.w)
 end

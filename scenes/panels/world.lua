@@ -26,9 +26,9 @@ local function mark_read(view, now, at)
   end
 end
 
----options: title, note; place = function(entry) -> x, y in the units of the drawing; known = a fact, by which the path is lit; believed = a fact,
----x and y of each of several places, which are framed where the memory says that they are, colour = function(k) of the kth; or a class of each of
----many places, cells and mark: see beliefs.lua
+---options: title, note, or a list of which the first that fits is shown; place = function(entry) -> x, y in the units of the drawing; known = a fact, by
+---which the path is lit; believed = a fact, x and y of each of several places, which are framed where the memory says that they are, colour = function(k)
+---of the kth; or a class of each of many places, cells and mark: see beliefs.lua
 return function(view, box, now, options)
   local theme, u = view.theme, view.unit
   local title, note, outcome = options and options.title or "world", options and options.note, now.outcome
@@ -36,9 +36,12 @@ return function(view, box, now, options)
   local score = outcome and outcome.score
   local solved = score and score >= 1
   local verdict = outcome and (solved and "solved" or score and ("score %.2f"):format(score) or "over")
-  local used = view:text_width(title, 13) + 36 * u
+  local used, notes = view:text_width(title, 13) + 36 * u, type(note) == "table" and note or { note }
   local function room() return box.w - 2 * math.max(used, note and view:text_width(note, 11.5) + 36 * u or 0) - 24 * u end
-  if outcome and view:text_width(verdict, 14) > room() then note = nil end
+  for i = 1, #notes + 1 do                        -- the first that leaves room for how it ended, or none
+    note = notes[i]
+    if not note or (outcome and view:text_width(verdict, 14) <= room()) or not outcome and used + view:text_width(note, 11.5) <= box.w then break end
+  end
   if outcome and view:text_width(verdict, 14) > room() then title, used = "", 0 end
   local inner = view:card(box, title, note)
   local below = facts and inner.h > 40 * u and { x = inner.x, y = inner.y + inner.h, w = inner.w }          -- where it says what is read
@@ -90,7 +93,8 @@ return function(view, box, now, options)
     end
     local w = view:text_width(verdict, 14) + 24 * u
     local x = math.max(box.x + box.w / 2, box.x + view:text_width(title, 13) + 20 * u + w / 2)          -- in the middle, or after the title
-    view:frame(x - w / 2, box.y + 8 * u, w, 24 * u, solved and theme.good or theme.bad, 1.5 * u)
-    view:text(verdict, x, box.y + 25 * u, 14, solved and theme.good or theme.bad, "center")
+    local y, high = box.y + view.edge * u, view.edge < 12 and 18 or 24
+    view:frame(x - w / 2, y - 4 * u, w, high * u, solved and theme.good or theme.bad, 1.5 * u)
+    view:text(verdict, x, y + (high / 2 + 1) * u, 14, solved and theme.good or theme.bad, "center")
   end
 end

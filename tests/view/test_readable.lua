@@ -1,5 +1,5 @@
 -- test_readable.lua -- on the page of every environment in every scene that suits it, from small to large: each text lies within the page and its
--- card, is at least 9 pixels high, and covers no other one; observations of codes are drawn as the environment draws them; no path covers a
+-- card, is at least 9 pixels high, and covers no other one; no card is empty, no note is cut, and on the environment's own page no action's name; observations of codes are drawn as the environment draws them; no path covers a
 -- letter; cards take clicks.
 local bit = require "bit"
 local ffi = require "ffi"
@@ -38,6 +38,29 @@ local function check(what, page, w, h)
   end
 end
 
+-- Something stands below the title of each card, and a title and a note are whole.
+local function check_cards(what, page)
+  local boxes, shapes, u = scene_rig.text_boxes(page), C.mn_canvas_shapes(page.view.shapes), page.view.unit
+  for _, card in ipairs(page.view.cards) do
+    local base, full, title = card.y + (page.view.edge + 12) * u, false, "?"
+    for _, box in ipairs(boxes) do
+      if box.x0 >= card.x and box.x1 <= card.x + card.w and box.y0 >= card.y and box.y1 <= card.y + card.h then
+        if box.y1 > base + 4 * u then full = true
+        elseif box.y0 < base then
+          title = box.text
+          t.ok(not title:find "%S…$", ("%s: '%s' is cut"):format(what, title))
+        end
+      end
+    end
+    for i = 0, full and -1 or C.mn_canvas_count(page.view.shapes) - 1 do
+      local s = shapes[i]
+      local bottom = s.kind == LINE and math.max(s.y, s.h) or s.y + s.h
+      full = full or s.kind ~= canvas.TEXT and s.x > card.x and s.x < card.x + card.w and s.y > card.y and bottom > base and bottom < card.y + card.h
+    end
+    t.ok(full, ("%s: the card '%s' is empty"):format(what, title))
+  end
+end
+
 -- Strings that a drawing has.
 local function words_of(drawing)
   local list, shapes = {}, C.mn_canvas_shapes(drawing)
@@ -72,8 +95,8 @@ local function check_path(what, page)
   end
 end
 
--- The panel of the policy names the action taken, or its beginning, however many there are.
-local function check_policy(what, page, now)
+-- The panel of the policy names the action taken, or its beginning, however many there are; `whole`: no name is cut.
+local function check_policy(what, page, now, whole)
   local name, card = now.space and now.space.kind ~= "discrete" and now.space.names[1] or now.actions[now.action + 1], nil
   for _, box in ipairs(scene_rig.text_boxes(page)) do
     for _, one in ipairs(box.text == "policy" and page.view.cards or {}) do
@@ -82,8 +105,9 @@ local function check_policy(what, page, now)
   end
   local named = not card
   for _, box in ipairs(card and scene_rig.text_boxes(page) or {}) do
-    local start = box.text:gsub("…$", "")
-    named = named or box.y0 > card.y + 24 * page.view.unit and box.x0 >= card.x and box.x1 <= card.x + card.w and name:sub(1, #start) == start
+    local start, inside = box.text:gsub("…$", ""), box.x0 >= card.x and box.x1 <= card.x + card.w and box.y0 >= card.y and box.y1 <= card.y + card.h
+    named = named or inside and box.y0 > card.y + 18 * page.view.unit and name:sub(1, #start) == start
+    t.ok(not (whole and inside and box.text:find "…$"), ("%s: '%s' is cut"):format(what, box.text))
   end
   t.ok(named, what .. ": the policy does not name " .. name)
 end
@@ -100,7 +124,8 @@ for _, env in ipairs(envs.list()) do
           local words = ("%s, scene %s, %dx%d%s"):format(env.name, name, size[1], size[2], k == 2 and ", at its end" or "")
           check(words, painter, size[1], size[2])
           check_path(words, painter)
-          check_policy(words, painter, shown)
+          check_cards(words, painter)
+          check_policy(words, painter, shown, name == scene.for_env(env.name))
         end
       end
     end

@@ -29,6 +29,7 @@ local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGL
 ---@class Canvas what a scene draws on, as `view`
 ---@field box table { x, y, w, h } of the page, or of the part of it that is drawn
 ---@field unit number pixels of the page for one of the 1280x800 design
+---@field edge number design pixels of a card's margin: 12, on a page smaller than 640x400 6
 ---@field theme table colours by name: page, card, line, grid, text, dim, accent, warm, good, bad, violet
 local methods = {}
 canvas.metatable = { __index = methods }
@@ -46,17 +47,17 @@ function canvas.new(raster, width, height, look)
   return view
 end
 
--- How large a pixel of the 1280x800 design is on a page of this size.
+-- How large a pixel of the 1280x800 design is on a page of this size, and design pixels of the margin of its cards.
 local function unit_of(self, width, height)
-  return self.scale * math.max(self.scale > 1 and 0.65 or 0.8, math.min(width / self.scale / 1280, height / self.scale / 800, 2))
+  local share = math.min(width / self.scale / 1280, height / self.scale / 800)
+  return self.scale * math.max(self.scale > 1 and 0.65 or 0.8, math.min(share, 2)), share < 0.5 and 6 or 12
 end
 
 -- What has none would end the process.
 local function shapes_of(self) return self.shapes or errors.raise "canvas: this is no canvas" end
 
----Clear the page, maybe with a new size.  `unit` becomes the size of a pixel of the 1280x800 design.  A panel with much to
----compute stops at `deadline` (of engine.C.mn_clock(false), where set), sets `unfinished` (to the job,
----where it has a progress()), and continues when the page is drawn again.
+---Clear the page, maybe with a new size.  A panel with much to compute stops at `deadline` (of engine.C.mn_clock(false), where set), sets `unfinished` (to
+---the job, where it has a progress()), and continues when the page is drawn again.
 ---@param width integer in pixels
 ---@param height integer in pixels
 function methods:clear(width, height)
@@ -65,18 +66,18 @@ function methods:clear(width, height)
   self.panels, self.noting, self.full = {}, false, nil
   self.width, self.height = width, height
   canvas_labels.clear(self)
-  self.unit = unit_of(self, width, height)
+  self.unit, self.edge = unit_of(self, width, height)
   self.box = { x = 0, y = 0, w = width, h = height }
 end
 
----Draw into a part of the page: `box` and `unit` are those of the part meanwhile.
+---Draw into a part of the page: `box`, `unit` and `edge` are those of the part meanwhile.
 ---@param box table { x, y, w, h }
 ---@param draw fun(view: Canvas)
 function methods:within(box, draw)
-  local outer, unit = self.box, self.unit
-  self.box, self.unit = box, unit_of(self, box.w, box.h)
+  local outer, unit, edge = self.box, self.unit, self.edge
+  self.box, self.unit, self.edge = box, unit_of(self, box.w, box.h)
   draw(self)
-  self.box, self.unit = outer, unit
+  self.box, self.unit, self.edge = outer, unit, edge
 end
 
 local function add(self, kind, color, x, y, w, h, data)
@@ -220,6 +221,12 @@ function methods:fit(text, size, room)
   return ""
 end
 
+---Of several texts the first that fits, or the last one.
+function methods:first(texts, size, room)
+  if type(texts) ~= "table" then return texts end
+  for i, text in ipairs(texts) do if i == #texts or self:text_width(text, size) <= room then return text end end
+end
+
 ---A heat map.  NaN is drawn grey.
 ---@param box table { x, y, w, h }
 ---@param rows integer
@@ -272,10 +279,7 @@ function methods:append(other, box)
   return function(x, y) return left + (x - x0) * scale, top + (y - y0) * scale, scale end
 end
 
----The letters of a drawing that was appended: see canvas_labels.lua.
----@param other ffi.cdata*
----@param place function as append returned it
----@return table[] letters { word, x, y, w, h, box = of the card they stand on, or nil }
+---The letters of a drawing that was appended at `place`, a function that append returned: see canvas_labels.lua.
 function methods:letters(other, place) return canvas_labels.letters(other, place) end          -- luacheck: no self
 
 ---Make a box clickable.
@@ -321,8 +325,6 @@ function methods:panel_at(x, y)
 end
 
 ---A number as a reader wants it: "−0.413", "1.2M".
----@param x number
----@return string
 function canvas.number(x) return x ~= x and "NaN" or (format.short(x):gsub("^-", "−")) end
 
 ---What is shown where the pointer rests on a box: of several boxes there the one drawn last that has a text.
@@ -385,10 +387,10 @@ end
 ---@param box table { x, y, w, h }
 ---@param along string "rows" or "columns"
 ---@param sizes (number|string)[] design pixels, or "2*": two shares of the remaining space
----@param gap number? design pixels between two, 12
+---@param gap number? design pixels between two; nil: view.edge
 ---@return table ... one box for each size
 function methods:split(box, along, sizes, gap)
-  gap = (gap or 12) * self.unit
+  gap = (gap or self.edge) * self.unit
   local total = along == "rows" and box.h or box.w
   local free, shares = total - gap * (#sizes - 1), 0
   for _, size in ipairs(sizes) do
@@ -421,29 +423,26 @@ for i = 0, 31 do ramp[i] = i / 31 end
 ---The background of a panel with its title and, at the right, a note (a range, a unit).  On the title the pointer shows view.about,
 ---which is set while a panel of the registry is drawn.
 ---@param box table { x, y, w, h }
----@param title string
----@param note (string|string[])? of several the first that fits
+---@param title string|string[]
+---@param note (string|string[])? of several titles or notes the first that fits; a note that does not fit is left out
 ---@param map integer? a colour map to show next to the note, from its low to its high end
 ---@return table box the space left for the panel
 function methods:card(box, title, note, map)
   self:rect(box.x, box.y, box.w, box.h, self.theme.card)
   self.cards[#self.cards + 1] = box
   if self.about then self:tip({ x = box.x, y = box.y, w = box.w, h = 32 * self.unit }, self.about) end
-  local inner = self:inset(box, 12)
+  local inner = self:inset(box, self.edge)
+  title = self:first(title, 13, inner.w)
   local base, used = inner.y + 11 * self.unit, self:text_width(title, 13) + 16 * self.unit
   self:text(title, inner.x, base, 13, self.theme.text, "left", inner.w)
-  if type(note) == "table" then
-    local i = 1
-    while note[i + 1] and self:text_width(note[i], 11.5) > inner.w - used do i = i + 1 end
-    note = note[i]
-  end
-  if note and note ~= "" and inner.w - used > 0.5 * self:text_width(note, 11.5) then      -- a few letters of it say nothing
+  note = self:first(note, 11.5, inner.w - used)
+  if note and note ~= "" and self:text_width(note, 11.5) <= inner.w - used then          -- a part of it says nothing
     self:text(note, inner.x + inner.w, base, 11.5, self.theme.dim, "right", inner.w - used)
     local x = inner.x + inner.w - self:text_width(note, 11.5) - 66 * self.unit
     local place = { x = x, y = base - 9 * self.unit, w = 56 * self.unit, h = 10 * self.unit }
     if map and x > inner.x + used then self:heat(place, 1, 32, ramp, 0, 1, map, false) end
   end
-  local top = math.floor(24 * self.unit + 0.5)
+  local top = math.floor((12 + self.edge) * self.unit + 0.5)
   return { x = inner.x, y = inner.y + top, w = inner.w, h = math.max(1, inner.h - top) }
 end
 

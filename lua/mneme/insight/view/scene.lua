@@ -19,7 +19,7 @@ local scene = { default_width = 1280, default_height = 800 }
 ---@param options table? story = true: below the header what the maps of the memory say, see scenes/panels/story.lua
 ---@return table box { x, y, w, h } of what is left
 function scene.body(view, now, options)
-  local header, body = view:split(view:inset(view.box, 16), "rows", { 44, "1*" })
+  local header, body = view:split(view:inset(view.box, view.edge + 4), "rows", { 44, "1*" })
   scene.panels.header(view, header, now)
   local high = options and options.story and scene.panels.story(view, nil, now, body) or 0
   if high == 0 then return body end

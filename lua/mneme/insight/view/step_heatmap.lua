@@ -66,7 +66,7 @@ function step_heatmap.draw(view, box, b, look)
   end
   for _, name in ipairs(names) do wide = math.max(wide, view:text_width(name, size)) end
   local own = names ~= look.names
-  wide = math.min(wide, own and box.w / 4 or box.w / 3)
+  wide = math.min(wide, box.w / (view.edge < 12 and 2 or own and 4 or 3))
   local plot = { x = box.x + wide + 10 * u, y = box.y, w = box.w - wide - 10 * u, h = box.h - axis }
   view:rect(plot.x, plot.y, plot.w, plot.h, theme.grid)
   local part = { x = plot.x, y = plot.y, w = plot.w * b.used / b.cols, h = plot.h }
