@@ -117,6 +117,30 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
     t.ok(r >= 0.8 and pairs_apart >= 1, ("rank correlation %.2f over %d pairs of parts"):format(r, pairs_apart))
   end)
 
+  t.test(name .. ": next to the map the panel has as plain only what erasing shows to be used, and both have one order of the parts", function()
+    local plain, lost, other, pairs_apart = {}, {}, 0, 0
+    for _, frame in ipairs(list) do
+      local shown = contributions.of_frame(frame):map():mark_used(view, 0)
+      for r, row in ipairs(shown.rows) do
+        for c, step in ipairs(shown.steps) do
+          local ink, look = shown:ink(r, c, shown:scale())
+          local cause = view:column(step) and view.cells[view:row(row.word)][view:column(step)]
+          if look == "clear" then t.ok(cause.clear and cause.loss > 0, row.text) end
+          plain[row.word] = (plain[row.word] or 0) + (look == "clear" and ink or 0)
+        end
+      end
+    end
+    for r, row in ipairs(view.rows) do
+      for _, cell in pairs(view.cells[r]) do lost[row.word] = (lost[row.word] or 0) + (cell.clear and math.max(0, cell.loss) or 0) end
+    end
+    for a, x in pairs(plain) do
+      for b, y in pairs(plain) do
+        if x > y and lost[a] ~= lost[b] then pairs_apart, other = pairs_apart + 1, other + (lost[a] < lost[b] and 1 or 0) end
+      end
+    end
+    t.ok(pairs_apart > 0 and other / pairs_apart <= 0.1, ("%d of %d pairs of parts have another order"):format(other, pairs_apart))
+  end)
+
   t.test(name .. ": the part that erasing names can be read where it is used, and probe's sentence says so", function()
     local job = readings.new(of_run(run, READ), { facts = { "cue" }, seed = SEED, every = 1 })
     job:work()

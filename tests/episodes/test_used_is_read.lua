@@ -86,7 +86,7 @@ for _, case in ipairs(core_rig.cases()) do
     local view, job = map:view(), readings.new(player(READ), { facts = { "cue" }, seed = SEED, every = 1 })
     job:work()
     local knows, asked, unread = job:map(job.facts[1]), 0, 0
-    knows:mark_used(view)
+    knows:mark_used(view, 1)
     for r, row in ipairs(knows.rows) do
       for c in ipairs(knows.steps) do
         local cell = knows.cells[r][c]

@@ -34,7 +34,7 @@ than chance.  What can be read need not be used: mneme where RUN.]],
 ---@return string
 function probe.report(job, fact, causes)
   local map, sum, n = job:map(fact), 0, 0
-  if causes and map.needed then map:mark_used(causes) end
+  if causes and map.needed then map:mark_used(causes, 1) end
   for k in ipairs(job.steps) do
     local cell = (job.cells[fact.name][k] or {})[1]
     if cell then sum, n = sum + cell.control, n + 1 end

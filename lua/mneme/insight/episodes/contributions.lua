@@ -362,7 +362,8 @@ function Job:map()
   for c, i in ipairs(self.columns) do steps[c] = i - 1 end
   local how = self.from and ("as if step %d had not been observed"):format(self.from - 1) or self.env and "swapped with an episode of another cue" or "erased"
   local map = part_map.new { name = "contribution", title = "contribution of each part of the memory", at = "before step", value = "of the policy moved",
-    key = "moved", floor = 1, percent = true, rows = self.rows, steps = steps, cells = cells, stands = ("%.0f %% or more"):format(100 * contributions.LITTLE),
+    key = "moved", alone = "moves this policy", floor = 1, percent = true, rows = self.rows, steps = steps, cells = cells,
+    stands = ("%.0f %% or more"):format(100 * contributions.LITTLE),
     define = ("How much of the policy's probability moves%s if that part of the memory is %s before this step, at the later step that depends most on the "
       .. "memory; the observations stay as they were."):format(self.along and "" or " at most", how) }
   map.how = how

@@ -3,7 +3,7 @@
 local layout = require "mneme.base.layout"
 
 local part_map = {}
-local used = { [true] = ", used: erasing it costs", [false] = ", only readable: erasing it alone costs nothing beyond the noise",
+local used = { [true] = ", used: erasing it costs", [false] = ", only %s: erasing it alone costs nothing beyond the noise",
   unknown = ", whether it is used is not measured" }
 local UNREAD = ", used: erasing it costs; a linear reading does not find what it holds"
 local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
@@ -16,13 +16,14 @@ local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 ---@field rows MemoryRow[] { word, text, layer, head, short = its name below the row that it belongs to }
 ---@field steps integer[] the columns, at equal distances, whether they are measured or not
 ---@field cells table[] cells[row][column] = { [key] = number, low, high = 95 %, n = of how many episodes, clear = false: within the noise,
----  used = true, false: it can be read and erasing it costs nothing, or "unknown" }; nil: not measured
+---  used = true, false: it has something and erasing it costs nothing, or "unknown" }; nil: not measured
 ---@field key string which field of a cell is the value
 ---@field floor number end of the scale at least
 ---@field percent boolean? values are shares, shown as percent
 ---@field root boolean? the square root is painted: small shares are seen
 ---@field define string? what is shown, in a sentence
 ---@field note string? how much is measured
+---@field alone string? what a part is whose erasing alone costs nothing: "readable"
 ---@field needed boolean? of readings: it is what success needs, as far as the environment declares, so that erasing says something about it
 ---@field stands string what a clear cell does: "beyond the noise"
 local Map = {}
@@ -91,7 +92,7 @@ function Map:words(r, c)
   if cell.low then text = ("%s [%s, %s]"):format(text, number(self, cell.low), number(self, cell.high)) end
   if cell.n then text = ("%s, %d episodes"):format(text, cell.n) end
   if cell.clear ~= nil then text = text .. (cell.clear and ", " or ", not ") .. self.stands end
-  if cell.used ~= nil then text = text .. (cell.used == true and cell.clear == false and UNREAD or used[cell.used]) end
+  if cell.used ~= nil then text = text .. (self.needed and cell.used == true and cell.clear == false and UNREAD or used[cell.used]:format(self.alone)) end
   return (text:gsub("%-(%d)", "−%1"))
 end
 
@@ -161,17 +162,20 @@ function Map:figure(title, note)
     value = { label = self.value, range = { 0, self:scale() } }, note = note }
 end
 
----Marks which cells of a map of readings are of parts that are used: whose erasing before the next step costs beyond the noise.
+---Marks which cells of another map are of parts that are used: whose erasing costs beyond the noise.
 ---@param causes PartMap? of erasing, with its test; nil: it is not known
-function Map:mark_used(causes)
+---@param later integer steps from a column to the one in which that is erased what it is about: 1 of readings, which are of a memory after its step
+---@return PartMap self
+function Map:mark_used(causes, later)
   for r, row in ipairs(self.rows) do
     local there = causes and causes.test and causes:row(row.word)
     for c, step in ipairs(self.steps) do
-      local at = there and causes:column(step + 1)
+      local at = there and causes:column(step + later)
       local cell, cause = self.cells[r][c], at and causes.cells[there][at]
       if cell then cell.used = not cause and "unknown" or cause.clear and cause[causes.key] > 0 end
     end
   end
+  return self
 end
 
 ---The part in use at a step, of a map of erasing: the smallest whose erasing costs beyond the noise, of these the one that costs most.

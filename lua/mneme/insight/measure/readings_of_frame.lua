@@ -104,7 +104,7 @@ function readings_of_frame.map(job, now, fact)
     said[part] = said[part] or readings_of_frame.episode(job, now, fact, part)
     return said[part][step] and said[part][step].p
   end)
-  map:mark_used(now.known and now.known())
+  map:mark_used(now.known and now.known(), 1)
   if job.done and now.step > job.steps[#job.steps] then map.note = ("read to step %d, which half of the episodes reach"):format(job.steps[#job.steps]) end
   return map
 end
