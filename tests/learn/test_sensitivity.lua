@@ -9,10 +9,11 @@ local sensitivity = require "mneme.learn.sensitivity"
 local ops = require("mneme.tensor.tensor").ops
 
 local T, B = 29, 3
-local small = { d_in = 4, d_model = 6, n_layers = 1, n_heads = 2, d_head = 3, d_ffn = 4, d_state = 3, eta = 2 }
+local small = { d_in = 4, d_model = 6, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 4, d_state = 3, eta = 2 }
 
 -- Settings that change the recurrence of a core, beside core_rig's.
-local more = { { "mingru", z_bias = -2 }, { "rtu", linear = false }, { "s5", discretisation = "bilinear" },
+local more = { { "gla", decay_rank = 0 }, { "gla", decay_rank = 3, n_layers = 2, expand_v = 1 }, { "retnet", expand_v = 1 }, { "hgrn2", n_layers = 2 }, { "hgrn", n_layers = 2 },
+  { "mingru", z_bias = -2 }, { "rtu", linear = false }, { "s5", discretisation = "bilinear" },
   { "agalite", r = 5 }, { "agalite_long", r = 1 }, { "agalite_cossin", r = 5 }, { "agalite", reset = false } }
 -- What begins with zeros is random here: behind rwkv4's there is no gradient.  Its feed-forward part does not look at the step before: over
 -- the end of a window what passes there is left out.
@@ -65,11 +66,10 @@ local function gradients(core, data, ends, exact)
     state, from = {}, to
     for name, s in pairs(after) do state[name] = mn.keep(s:detach()) end
   end
-  for _, groups in ipairs(core.sensitivities) do
-    for _, group in ipairs(type(groups) == "function" and groups() or groups) do
-      for _, kind in ipairs(group.kinds) do
-        for _, leaf in pairs { kind.weight or false, kind.bias or false } do if leaf then list[#list + 1] = leaf:grad() end end
-      end
+  local last = core.sensitivities[#core.sensitivities]                           -- layer: a lower one's past reaches it, too
+  for _, group in ipairs(type(last) == "function" and last() or last) do
+    for _, kind in ipairs(group.kinds) do
+      for _, leaf in pairs { kind.weight or false, kind.bias or false, kind.before or false } do if leaf then list[#list + 1] = leaf:grad() end end
     end
   end
   local numbers = {}

@@ -6,6 +6,8 @@ local ops = require("mneme.tensor.tensor").ops
 
 local POWER = 16                 -- a gate that begins half open keeps 2^(-1/16) = 0.958
 
+local function kept(u) return (ops.exp(ops.softplus(-u) * (-1 / POWER))) end
+
 return fast_weights.core("gla", {
   doc = "a matrix whose keys decay at rates of the input, of low rank (GLA)",
   source = "Yang et al. 2024, Gated Linear Attention Transformers, arXiv 2312.06635, section 4; flash-linear-attention, fla/layers/gla.py",
@@ -17,6 +19,11 @@ as published: all of it but the residual block and the initial values of product
   config = { d_head = 32, expand_v = 2, decay_rank = 16 },
   counts = { decay_rank = 0 },
   parts = fast_weights.qkv, gate = "silu", scaled = true, complexity = "2*L*H*V*K", reads = "kept",
+  credit = function(_, own)
+    local down, up = own.modules.decay_a, own.modules.decay_b
+    local kinds = { { of = "v", part = "v" }, { part = "k" }, { weight = up.weight, bias = up.bias, before = down and down.weight } }
+    return kinds, function(u) return u[1] * u[2], kept(u[3]) end
+  end,
   memory = function(cfg, own)
     local rank, keys, lecun = cfg.decay_rank, cfg.n_heads * cfg.d_head, nn.init.lecun_normal()
     local down = rank > 0 and own.child("decay_a", nn.linear(cfg.d_model, rank, { bias = false, init = lecun }))
@@ -25,8 +32,7 @@ as published: all of it but the residual block and the initial values of product
       return -math.log(keep ^ -POWER - 1)
     end))
     return function(s)
-      local keep = ops.exp(ops.softplus(-up(down and down(s.x) or s.x)) * (-1 / POWER))
-      return fast_weights.sum(s, s.part "q", s.part "k", s.part "v", s.heads(keep, cfg.n_heads))
+      return fast_weights.sum(s, s.part "q", s.part "k", s.part "v", s.heads(kept(up(down and down(s.x) or s.x)), cfg.n_heads))
     end
   end,
 })

@@ -26,6 +26,20 @@ as published: all of it but the residual block, the initial values of products, 
     local bounds = tensor.new { shape = { cfg.n_layers, cfg.n_heads * cfg.d_head }, grad = true }
     return nn.module { leaves = { bounds }, named = { { "bounds", bounds } } }
   end,
+  credit = function(cfg, own, n, shared)
+    local kinds = { { of = "v", part = "v" }, { part = "f" }, { bias = own.named["f.bias"] } }
+    for l = 0, n > 0 and cfg.n_layers - 1 or -1 do kinds[#kinds + 1] = { bias = shared.leaves[1], from = l * cfg.n_heads * cfg.d_head } end
+    return kinds, function(u)
+      local k, all, below = ops.sigmoid(-(u[2] + u[3])), nil, nil
+      for l = 4, #u do
+        local e = u[l]:exp()
+        all = all and all + e or e
+        if l > 4 and l <= n + 4 then below = below and below + e or e end
+      end
+      if all then k = k * (1 - below / all) end
+      return u[1] * k, 1 - k
+    end
+  end,
   memory = function(cfg, own, n, shared)
     local keys, bounds = cfg.n_heads * cfg.d_head, shared.leaves[1]
     local bias = own.leaf("f.bias", { keys })

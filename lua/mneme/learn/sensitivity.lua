@@ -11,8 +11,9 @@
 --   from     its first element, counted within an environment; 0 if absent
 --   count    N, how many
 --   parts    2 where N elements and the N after them turn into each other (blocks of two); 1 if absent
---   kinds    of rows that feed an element, each { weight = [O,D]?, bias = [O]?, row = function(i) or the row of element 0, and so on,
---            input = which of the layer's inputs they read; 1 if absent }
+--   kinds    of rows that feed an element, each { weight = [O,D]?, bias = [O]? (alone, of any shape), row = function(i) or the row of element 0, and so on,
+--            input = which of the layer's inputs they read; 1 if absent; before = [D,E]?: the rows read it times the input, [E], by a product
+--            that has no memory, so that S is of the rows of weight before }
 --   last     function(u, done, h, state) -> its elements after the window, [B,N], a result for each part.  u: of each kind [T,B,N], what the row of an
 --            element gives at a step (weight x + bias; a bias alone); h [B,N], of each part its elements before: a list where there are
 --            two.  Elementwise in all of these.
@@ -32,18 +33,21 @@ Sensitivities.__index = Sensitivities
 
 -- Kinds with the same key give the same numbers.
 local function new_kind(group, kind, B)
-  local N, R = group.count, (kind.weight and kind.weight:shape()[2] or 0) + (kind.bias and 1 or 0)
+  local N, R = group.count, (kind.weight and (kind.before or kind.weight):shape()[2] or 0) + (kind.bias and 1 or 0)
   local rows, first = tensor.new { shape = { N }, dtype = "i32" }, kind.row or 0
   for i = 0, N - 1 do rows:data()[i] = type(first) == "number" and first + i or first(i) end
   local list = {}
   for i = 0, N - 1 do list[i + 1] = rows:data()[i] end
   local made = { key = table.concat(list, ","), rows = rows, input = kind.input or 1, first = type(first) == "number" and first,
-    weight = kind.weight, bias = kind.bias, group = group, S = {}, next = {} }
+    weight = kind.weight, bias = kind.bias, before = kind.before, group = group, S = {}, next = {} }
   for part = 1, group.parts or 1 do
     made.S[part], made.next[part] = tensor.new { shape = { B, N, R } }, tensor.new { shape = { B, N, R } }
   end
   return made
 end
+
+-- The rows as they read the layer's input.
+local function rows_of(kind) return kind.before and ops.matmul(kind.weight, kind.before) or kind.weight end
 
 ---Numbers of one environment.
 ---@return integer
@@ -63,7 +67,8 @@ function Sensitivities:with_past(state, leaves)
   for _, kind in ipairs(self.kinds) do
     local group = kind.group
     for part, S in ipairs(leaves and leaves[kind] or kind.S) do
-      whole[group.state] = ops.with_past { state = whole[group.state], S = S, w = kind.weight, bias = kind.bias, rows = kind.rows,
+      local bias = kind.bias and kind.bias:reshape(kind.bias:size())
+      whole[group.state] = ops.with_past { state = whole[group.state], S = S, w = rows_of(kind), bias = bias, rows = kind.rows,
         from = (group.from or 0) + (part - 1) * group.count }
     end
   end
@@ -76,7 +81,7 @@ local function of_rows(kind, x, made)
   local leaf = kind.weight or kind.bias
   local has = made[leaf] or {}
   made[leaf] = has
-  if not has.all and kind.weight then has.all = ops.linear(x, kind.weight, kind.bias)
+  if not has.all and kind.weight then has.all = ops.linear(x, rows_of(kind), kind.bias)
   elseif not has.all then
     local O = leaf:size()
     has.all = ops.reshape(ops.expand_time { x = ops.reshape(leaf, { d0 = 1, d1 = O }), like = x }, { d0 = shape[1], d1 = shape[2], d2 = O })

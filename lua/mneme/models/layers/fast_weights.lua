@@ -29,15 +29,18 @@ local fast_weights = {}
 ---@field sizes (fun(cfg): integer, integer)? K and V, if they are not d_head and d_head*expand_v
 ---@field complexity string of a step, as in core.lua
 ---@field reads string
----@field sensitivities (fun(cfg, K, V, own: Own, n: integer): table[])? of a layer: see sensitivity.lua
----@field lacks (fun(cfg): string?)? why there are none
+---@field credit (fun(cfg, own: Own, n: integer, shared: Module?): table[], function)? sensitivities of C (see sensitivity.lua): its kinds, each with
+---  of = "v" where its rows are those of values, part = "k" where they are one of `parts`, from = the row of element 0; and what each step adds and
+---  keeps, of what the rows give: fun(u, states): x, keep
+---@field lacks string? why there are none
 
 ---@class Own the parameters of a layer that are its core's own
 ---@field leaf fun(name: string, shape: integer[], init: function?): Tensor
 ---@field buffer fun(name: string, shape: integer[]): Tensor  saved, not trained
 ---@field child fun(name: string, module: Module): Module
 ---@field forgets fun(gate: table) declares a gate for core.remember
----@field parts table<string, Tensor> rows of its products, by name
+---@field named table<string, Tensor> its leaves and buffers, once they are made
+---@field modules table<string, Module> its children
 
 ---@class Step one call of a layer
 ---@field x Tensor [T,B,d], the layer's input after its norm
@@ -121,6 +124,24 @@ function fast_weights.sum(s, q, k, v, keep)
     { keep_k = s.seen("keep_k", keep), q = s.seen("q", q), k = s.seen("k", k), v = s.seen("v", v), normalise = 0 }))
 end
 
+-- The sensitivities of layer n: element (h, i, j) of C [H,V,K] is fed by row h*V+i of values, and by row h*K+j of keys.
+local function credit_of(spec, cfg, K, V, own, n, shared, inward, at)
+  local kinds, step = spec.credit(cfg, own, n, shared)
+  for _, kind in ipairs(kinds) do
+    if kind.part then kind.weight, kind.from = inward, at[kind.part][1] end
+    local other = kind.row or function(j) return j end             -- of key j
+    kind.row = kind.of == "v" and function(e) return math.floor(e / K) end or function(e) return math.floor(e / (V * K)) * K + other(e % K) end
+    if kind.from then
+      local row = kind.row
+      kind.row = function(e) return kind.from + row(e) end
+    end
+  end
+  return { { state = "layers." .. n .. ".C", count = cfg.n_heads * V * K, kinds = kinds, last = function(u, done, C, states)
+    local x, keep = step(u, states)
+    return select(2, ops.gated_scan { x = x, a = keep, done = done, h = C })
+  end } }
+end
+
 ---Queries [T,B,H,K] and keys [T,B,n,K] of length 1: the first rows of `parts`.
 ---@param n integer keys of a step
 ---@return Tensor q
@@ -140,7 +161,9 @@ end
 
 -- What a layer knows of its own parameters while its core makes them.
 local function collector(leaves, named, children, decays)
+  local modules = {}
   return {
+    modules = modules,
     leaf = function(name, shape, init)
       local p = parameter(shape, init)
       leaves[#leaves + 1], named[#named + 1] = p, { name, p }
@@ -153,10 +176,11 @@ local function collector(leaves, named, children, decays)
     end,
     child = function(name, module)
       children[#children + 1] = { name, module }
+      modules[name] = module
       return module
     end,
     forgets = function(gate) decays[#decays + 1] = gate end,
-    parts = {},
+    named = {},
   }
 end
 
@@ -187,8 +211,8 @@ local function attention(cfg, n, spec, K, V, core, shared)
   local out = own.child("out", nn.linear(H * V, d, { bias = false, init = lecun, act = block.closing(cfg.flow) }))
   local eps = cfg.rms_eps * (spec.scaled and K or 1)
   if core.sensitivities then
-    for _, entry in ipairs(named) do own.parts[entry[1]:match "^(%w+)%.weight$" or entry[1]] = entry[2] end
-    core.sensitivities[n + 1] = spec.sensitivities(cfg, K, V, own, n)
+    for _, entry in ipairs(named) do own.named[entry[1]] = entry[2] end
+    core.sensitivities[n + 1] = credit_of(spec, cfg, K, V, own, n, shared, inward, at)
   end
 
   return nn.module({ leaves = leaves, named = named, children = children }, function(_, x, done, state, new, probe, sense)
@@ -248,8 +272,8 @@ local function build(name, spec, cfg)
   local K, V = cfg.d_head, cfg.d_head * (cfg.expand_v or 1)
   if spec.sizes then K, V = spec.sizes(cfg) end
   local D = rows_of(spec.parts(cfg))
-  local layers, states, core = {}, {}, { decays = {}, no_sensitivities = spec.lacks and spec.lacks(cfg) }
-  core.sensitivities = spec.sensitivities and not core.no_sensitivities and {} or nil
+  local layers, states, core = {}, {}, { decays = {}, no_sensitivities = spec.lacks }
+  core.sensitivities = spec.credit and {} or nil
   local shared = spec.shared and spec.shared(cfg)
   for n = 0, cfg.n_layers - 1 do
     layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, spec, K, V, core, shared)) }
