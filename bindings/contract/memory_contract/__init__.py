@@ -6,7 +6,7 @@
 
     python -m memory_contract mine.py:make               # the same from a shell: status 0, every property that was tried holds; 1, one fails
 
-A memory is an object or a dict with these members; what is missing is not tried:
+A memory is an object or a dict with these members; what is missing is not tried, nor a call that raises NotTried("why"):
 
     d_in                                      size of an input; needed
     initial(batch)                            the state before anything was seen; needed.  The library's own: it is only handed back
@@ -21,8 +21,8 @@ A memory is an object or a dict with these members; what is missing is not tried
 Arrays are NumPy's, given in float64 or bool, returned as anything that numpy.asarray takes.
 """
 from .memory import Memory, load
-from .properties import PROPERTIES, TOLERANCE, check
+from .properties import PROPERTIES, TOLERANCE, NotTried, check
 from .report import Report
 
-__all__ = ["Memory", "PROPERTIES", "Report", "TOLERANCE", "check", "load"]
+__all__ = ["Memory", "NotTried", "PROPERTIES", "Report", "TOLERANCE", "check", "load"]
 __version__ = "0.1.0"

@@ -60,7 +60,7 @@ class Bench:
             k = self.T // 2
             other = self.x.copy()
             other[:k] = self.normal(k)
-            y, y2 = (self.memory.run(x, self.none, self.start(by), by)[0] for x in (self.x, other))
+            y, y2 = (self.memory.run(x, self.none, self.memory.initial(self.B), by)[0] for x in (self.x, other))
             self._past[by] = apart(y2[k:], y[k:])[0]
         return self._past[by]
 
