@@ -143,7 +143,7 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 400, base = 4035, commands = 8170, cores = 2060, datasets = 400, envs = 3150, episodes = 5800, figures = 2000, learn = 3190,
+  attentions = 400, base = 4035, commands = 8170, cores = 2060, datasets = 400, envs = 3150, episodes = 5800, figures = 2000, learn = 3200,
   learners = 775, measure = 2290, models = 7150, portable = 2150, reports = 2900, runs = 3220, search = 350, stats = 1430, study = 5400, tensor = 5245,
   view = 3830, scenes = 2700, experiments = 2170,
 }

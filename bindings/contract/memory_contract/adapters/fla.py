@@ -27,15 +27,19 @@ def _delta(q, k, v, beta, initial_state):
     return o.transpose(1, 2), state
 
 
-# Recurrent form, form by chunks, and what it takes of q, k, v, beta, g [B,T,H], gk [B,T,H,K].
+def _product(q, k, v, g, beta, initial_state):                 # two keys a step: the second is the first backwards
+    k, v, beta = (torch.stack((t, t.flip(-1)), 2).flatten(1, 2) for t in (k, v, beta))
+    return naive_recurrent_gated_delta_product(q, k, v, g, beta, K ** -0.5, initial_state=initial_state, output_final_state=True, num_householder=2)
+
+
+# Recurrent form, form by chunks, and what it takes of q, k, v, beta, g [B,T,H], gk [B,T,H,K]: argument=name where they differ.
 FORMS = {
     "delta_rule": (_delta, None, ("q", "k", "v", "beta")),
-    "gated_delta_product": (lambda **o: naive_recurrent_gated_delta_product(scale=K ** -0.5, num_householder=1, output_final_state=True, **o), None,
-                            ("q", "k", "v", "g", "beta")),
+    "gated_delta_product": (_product, None, ("q", "k", "v", "g", "beta")),
     "gated_delta_rule": (naive_recurrent_gated_delta_rule, naive_chunk_gated_delta_rule, ("q", "k", "v", "beta", "g")),
     "gla": (naive_recurrent_gla, None, ("q", "k", "v", "gk")),
     "hgrn": (naive_recurrent_hgrn, None, ("x", "g")),
-    "kda": (naive_recurrent_kda, naive_chunk_kda, ("q", "k", "v", "gk", "beta")),
+    "kda": (naive_recurrent_kda, naive_chunk_kda, ("q", "k", "v", "g=gk", "beta")),
     "simple_gla": (naive_recurrent_simple_gla, naive_chunk_simple_gla, ("q", "k", "v", "g")),
 }
 
@@ -70,11 +74,10 @@ def memory(name="gla", chunks=0, seed=0):
             given = inputs(x)
             if name == "hgrn":
                 given = {"x": given["v"].flatten(2), "g": given["gk"].flatten(2)}
-            given = {key: given[key] for key in takes}
-            if form is not _delta and name != "gated_delta_product":
+            given = {key.split("=")[0]: given[key.split("=")[-1]] for key in takes}
+            if form not in (_delta, _product):
                 more["output_final_state"] = True
-            y, state = form(**given, initial_state=state, **more)
-            return y, state
+            return form(**given, initial_state=state, **more)
         return run
 
     def initial(batch):
