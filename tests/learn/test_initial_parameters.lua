@@ -34,6 +34,28 @@ local SMALL = " core=gru core.d_model=8 hidden=8 "
 run("steps=64 run=first" .. SMALL)
 local first = bytes("first", 64)
 
+t.test("init.map: parameters of other names, the longest beginning up to a dot; a name that nothing begins with is refused", function()
+  local tensors = {}
+  for key, x in pairs(mn.run.state_dict(dir .. "/first")) do
+    local part, rest = key:match "^(%l+)(%..*)$"
+    if part == "core" or part == "actor" then tensors[({ core = "memory", actor = "net.policy" })[part] .. rest] = x end
+  end
+  mn.save(dir .. "/other.safetensors", tensors)
+  for key in pairs(tensors) do t.ok(not key:find "^core", key) end
+  local said = run("steps=32 lr=0 init=other.safetensors init.map=memory:core,net.policy:actor freeze=core run=mapped" .. SMALL)
+  t.ok(said:find("begins with " .. #require("mneme.base.tables").keys(tensors) .. " parameters of other", 1, true), said)
+  local n = 0
+  for key, x in pairs(bytes("mapped", 32)) do
+    if key:find "^core" or key:find "^actor" then
+      t.ok(x == first[key], key)
+      n = n + 1
+    end
+  end
+  t.ok(n > 4, n)
+  refused("init=other.safetensors init.map=memory" .. SMALL, "THEIRS:OURS")
+  refused("init=other.safetensors init.map=mem:core" .. SMALL, "no parameter begins with mem", "memory.layers.0")
+end)
+
 for name, class in pairs(learner_rig.learners "lr") do
   t.test(name .. ": the memory of another run, frozen, keeps its bits; the rest trains; a resume begins with nothing again", function()
     local words = ("learner=%s %s init=first freeze=core%s"):format(name, SMALL, class.defaults.epsilon_end and " epsilon_start=0.1 epsilon_end=0.1" or "")

@@ -34,8 +34,9 @@ def _erf(x):
 
 
 def program():
-    """The `mneme` command: $MNEME, the one of a checkout, or the one on the path."""
-    places = [os.environ.get("MNEME"), str(Path(__file__).resolve().parents[3] / "build/mneme"), shutil.which("mneme")]
+    """The `mneme` command: $MNEME, the one of the wheel or of a checkout, or the one on the path."""
+    here = Path(__file__).resolve().parent
+    places = [os.environ.get("MNEME"), str(here / "program/bin/mneme"), str(here.parents[2] / "build/mneme"), shutil.which("mneme")]
     for place in places:
         if place and Path(place).exists():
             return place

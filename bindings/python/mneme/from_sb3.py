@@ -5,63 +5,21 @@
 Its two LSTMs, of the policy and of the value, become one of both sizes, whose weights between them are 0.  eval, view, where and every
 other command take the run; FILE.lua next to it goes on training.  Statistics of VecNormalize are in a file of their own, which is not read.
 """
-import collections
 import io
 import json
-import pickle
 import re
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 
-from .agent import program
-
-_DTYPES = {"FloatStorage": np.float32, "DoubleStorage": np.float64, "LongStorage": np.int64}
-
-
-class _Reader(pickle.Unpickler):
-    """The tensors of a file of torch, and nothing else that a pickle may do."""
-
-    def __init__(self, archive):
-        self._archive = archive
-        name = next(n for n in archive.namelist() if n.endswith("/data.pkl"))
-        self._folder = name[: -len("data.pkl")]
-        super().__init__(io.BytesIO(archive.read(name)))
-
-    def find_class(self, module, name):
-        if (module, name) == ("collections", "OrderedDict"):
-            return collections.OrderedDict
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _tensor
-        if module == "torch" and name in _DTYPES:
-            return _DTYPES[name]
-        raise ValueError(f"{module}.{name} in the file of parameters, expected tensors alone")
-
-    def persistent_load(self, what):
-        _, dtype, key, _, size = what
-        return np.frombuffer(self._archive.read(f"{self._folder}data/{key}"), dtype, size)
-
-
-def _tensor(storage, offset, size, stride, *_):
-    return np.lib.stride_tricks.as_strided(storage[offset:], size, [s * storage.itemsize for s in stride]).astype(np.float32)
+from .importing import beside, chain, command, make_run, read_torch, script
 
 
 def read(path):
     """The parameters by name, and the settings, of a file that RecurrentPPO.save wrote; no code of the file runs."""
     with zipfile.ZipFile(path) as outer:
         settings = json.loads(outer.read("data"))
-        with zipfile.ZipFile(io.BytesIO(outer.read("policy.pth"))) as inner:
-            return _Reader(inner).load(), settings
-
-
-def _side_by_side(a, b, blocks):
-    """Rows of both for each of the gates' blocks; b None: a alone."""
-    if b is None:
-        return a
-    return np.concatenate([x for pair in zip(np.split(a, blocks), np.split(b, blocks)) for x in pair])
+        return read_torch(io.BytesIO(outer.read("policy.pth"))), settings
 
 
 def _diagonal(a, b):
@@ -69,7 +27,7 @@ def _diagonal(a, b):
     if b is None:
         return a
     n, m = a.shape[1], b.shape[1]
-    return _side_by_side(np.pad(a, ((0, 0), (0, m))), np.pad(b, ((0, 0), (n, 0))), 4)
+    return beside(np.pad(a, ((0, 0), (0, m))), np.pad(b, ((0, 0), (n, 0))), 4)
 
 
 def converted(theirs, settings):
@@ -91,9 +49,9 @@ def converted(theirs, settings):
         def both(kind):
             return theirs[f"lstm_actor.{kind}_l{layers}"], theirs.get(f"lstm_critic.{kind}_l{layers}")
         for kind in ("bias_ih", "bias_hh"):
-            mine[f"core.{kind}_l{layers}"] = _side_by_side(*both(kind), 4)
+            mine[f"core.{kind}_l{layers}"] = beside(*both(kind), 4)
         mine[f"core.weight_hh_l{layers}"] = _diagonal(*both("weight_hh"))
-        mine[f"core.weight_ih_l{layers}"] = _diagonal(*both("weight_ih")) if layers else _side_by_side(*both("weight_ih"), 4)
+        mine[f"core.weight_ih_l{layers}"] = _diagonal(*both("weight_ih")) if layers else beside(*both("weight_ih"), 4)
         layers += 1
     H = theirs["lstm_actor.weight_hh_l0"].shape[1]
     C = theirs["lstm_critic.weight_hh_l0"].shape[1] if "lstm_critic.weight_hh_l0" in theirs else 0
@@ -117,41 +75,13 @@ def converted(theirs, settings):
     return mine, {"d_model": H + C, "n_layers": layers, "heads": heads, "act": act, "box": log_std is not None and len(log_std)}
 
 
-def _write_tensors(path, tensors):
-    header, data = {}, b""
-    for name, x in tensors.items():
-        x = np.ascontiguousarray(x, "<f4")
-        header[name] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [len(data), len(data) + x.nbytes]}
-        data += x.tobytes()
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
-
-
-def _script(about, settings, env, options, file):
-    def chain(shapes):
-        acts = [f', {{ act = "{about["act"]}" }}'] * (len(shapes) - 1) + [""]
-        return f"nn.sequential({', '.join(f'nn.linear({i}, {o}{act})' for (o, i), act in zip(shapes, acts))})"
-
-    policy = chain(about["heads"]["actor"])
+def _agent(about):
+    policy = chain(about["heads"]["actor"], about["act"])
     if about["box"]:
         policy = (f"(function()\n  local mean, deviation = {policy}, nn.linear({about['d_model']}, {about['box']})\n"
                   '  local parts = { { "mean", mean }, { "deviation", deviation } }\n'
                   "  return nn.container(parts, function(_, y) return mn.cat({ mean(y), deviation(y) }, -1) end)\nend)()")
-    given = "".join(f", {key} = {json.dumps(value)}" for key, value in options.items())
-    names = {"gamma": "gamma", "gae_lambda": "lambda", "ent_coef": "entropy_coef"}
-    more = "".join(f' ["{mine}"] = {settings[key]},' for key, mine in names.items() if isinstance(settings.get(key), (int, float)))
-    return f"""-- An agent of sb3-contrib, imported: lr=0 leaves it as it came; lr=3e-4 steps=1e6 goes on training.
-local mn = require "mneme"
-local nn = mn.nn
-local cfg = mn.config {{ env = {json.dumps(env)}, core = {{ "lstm", d_model = {about['d_model']}, n_layers = {about['n_layers']} }}, learner = "ppo",
-  num_envs = 4, num_steps = 64, lr = 0, steps = 256, record_every = 0,{more}
-  init = {json.dumps(file)} }}
-local env = mn.env(cfg.env, {{ num_envs = cfg.num_envs, seed = cfg.seed{given} }})
-local agent = mn.agent {{ env = env, core = cfg.core, policy = {policy},
-  value = {chain(about["heads"]["critic"])} }}
-return mn.learner(cfg, env, agent):train()
-"""
+    return f"policy = {policy},\n  value = {chain(about['heads']['critic'], about['act'])}"
 
 
 def convert(path, run, env, **options):
@@ -160,27 +90,13 @@ def convert(path, run, env, **options):
     Writes FILE.lua and FILE.safetensors next to the run, and trains once with lr=0, which leaves the parameters as they are.  Raises ValueError for a
     policy that is not known here, with its reason.  Returns the run's path.
     """
-    run, path = Path(run), Path(path)
     theirs, settings = read(path)
     mine, about = converted(theirs, settings)
-    run.parent.mkdir(parents=True, exist_ok=True)
-    stem = run.parent / re.sub(r"\W", "_", path.stem)
-    weights, script = stem.with_suffix(".safetensors"), stem.with_suffix(".lua")
-    _write_tensors(weights, mine)
-    script.write_text(_script(about, settings, env, options, str(weights)))
-    done = subprocess.run([program(), "run", str(script), f"run={run}"], capture_output=True, text=True)
-    if done.returncode:
-        raise ValueError(done.stderr.strip() or done.stdout.strip())
-    return run
-
-
-def main(words):
-    path, given = words[0], dict(word.split("=", 1) for word in words[1:])
-    options = {key[len("env."):]: json.loads(value) if re.fullmatch(r"-?[\d.]+", value) else value for key, value in given.items() if key.startswith("env.")}
-    print(convert(path, given["run"], given["env"], **options))
+    names = {"gamma": "gamma", "gae_lambda": "lambda", "ent_coef": "entropy_coef"}
+    more = ' learner = "ppo",' + "".join(f' ["{mine}"] = {settings[key]},' for key, mine in names.items() if isinstance(settings.get(key), (int, float)))
+    core = f'{{ "lstm", d_model = {about["d_model"]}, n_layers = {about["n_layers"]} }}'
+    return make_run(run, path, mine, lambda file: script("sb3-contrib", core, env, options, _agent(about), file, more))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4 or not all("=" in word for word in sys.argv[2:]):
-        sys.exit("python -m mneme.from_sb3 FILE.zip run=FOLDER env=NAME [env.SETTING=VALUE ...]")
-    main(sys.argv[1:])
+    command(convert, "python -m mneme.from_sb3 FILE.zip run=FOLDER env=NAME [env.SETTING=VALUE ...]")

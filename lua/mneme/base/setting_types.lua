@@ -63,13 +63,16 @@ local function bad(key, text, expected, hint)
   errors.usage(("%s=%s: expected %s"):format(key, text, expected), hint)
 end
 
-local with_commas = { run = true, resume = true, previous = true, init = true, freeze = true }    -- texts in which a comma is a comma
+local with_commas = { run = true, resume = true, previous = true, init = true, init_map = true, freeze = true }    -- texts in which a comma is a comma
 
 ---What a word of a command line sets.
 ---@param word string "core.eta=8"
 ---@return string? key nil: it is no key=value
 ---@return string? text
-function values.pair(word) return word:match "^%-*([%a_][%w_.%-]*)=(.*)$" end
+function values.pair(word)
+  local key, text = word:match "^%-*([%a_][%w_.%-]*)=(.*)$"
+  return key == "init.map" and "init_map" or key, text            -- no key of a table, as the others with a dot are
+end
 
 ---The words that set none of these.
 ---@param words string[]

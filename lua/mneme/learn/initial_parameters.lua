@@ -1,5 +1,5 @@
--- initial_parameters.lua -- what a training begins with, of another run or a file (init=RUN|FILE.safetensors), and which parts of it do not train
--- (freeze=core,torso).
+-- initial_parameters.lua -- what a training begins with, of another run or a file (init=RUN|FILE.safetensors; init.map=THEIRS:OURS where names
+-- differ), and which parts of it do not train (freeze=core,torso).
 local config = require "mneme.runs.config"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -33,8 +33,25 @@ local function some(names)
   return table.concat(names, " ", 1, math.min(#names, 6)) .. (more > 0 and (" and %d more"):format(more) or "")
 end
 
+-- Parameters by name, where init.map= calls those that begin with one name, up to a dot, by another.
+local function renamed(known, map)
+  for word in map:gmatch "[^,%s]+" do
+    local theirs, ours = word:match "^([^:]+):([^:]+)$"
+    if not theirs then errors.usage(("init.map: '%s', expected THEIRS:OURS"):format(word), "init.map=lstm:core,policy.4:actor.2") end
+    local all, n = {}, 0
+    for name, t in pairs(known) do
+      local rest = name == theirs and "" or name:sub(1, #theirs + 1) == theirs .. "." and name:sub(#theirs + 1)
+      n = n + (rest and 1 or 0)
+      all[rest and ours .. rest or name] = t
+    end
+    if n == 0 then errors.usage(("init.map: no parameter begins with %s: %s"):format(theirs, some(tables.keys(known)))) end
+    known = all
+  end
+  return known
+end
+
 -- Load what has the name and the shape of a parameter of `made`; a text that says what was taken and what was left.
-local function take(from, made)
+local function take(from, made, map)
   local given, said = source(from)
   local fits, left, new, n = {}, {}, {}, 0
   local mine, known = made:state_dict(), {}
@@ -42,7 +59,7 @@ local function take(from, made)
     if not name:find "^normalise%." then known[(name:gsub("^%l+%.", prefixes))] = tensor.is(t) and t or nil
     elseif made.observation_space then fits[name] = t end                     -- of an agent: where its normaliser begins
   end
-  known = modules.torch_layout().from_torch(made.module, known)
+  known = modules.torch_layout().from_torch(made.module, renamed(known, map))
   for name, t in pairs(mine) do
     local other = known[name]
     if other and shape(other) == shape(t) then fits[name], n = other, n + 1
@@ -78,7 +95,7 @@ end
 function initial.settle(learner)
   local cfg, made = learner.cfg, learner.agent or learner.model
   local resumed = config.meta(cfg) and config.meta(cfg).resumed
-  if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made) end
+  if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made, cfg.init_map or "") end
   if (cfg.freeze or "") ~= "" then
     if learner.credit == "exact" and cfg.freeze:find "%f[%w]core" then
       errors.usage(("credit=exact: its sensitivities are of the whole core, of which freeze=%s keeps a part"):format(cfg.freeze), "credit=window")

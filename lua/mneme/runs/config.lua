@@ -30,6 +30,7 @@ config.standard = {
   { "run", "", { "the run's folder (default runs/SCRIPT-N)" } },
   { "resume", "", { "folder of a run to resume; every other setting comes from it" } },
   { "init", "", { "parameters to begin with: a run's folder, or FILE.safetensors; those whose names and shapes fit" } },
+  { "init_map", "", { "init.map=THEIRS:OURS,...: what names of init= are called here, each the beginning of some up to a dot" } },
   { "freeze", "", { "parts that do not train: core, torso, actor, critic, core.layers.0 ..." } },
   { "quick", false, { "the script's small values, to try it out" } },
   { "full", false, { "the script's large values, as published" } },

@@ -103,7 +103,7 @@ end
 local function settings_of(cfg)
   local settings = {}
   for key, value in pairs(cfg) do
-    local idle = key == "run" or key == "resume" or key == "view" or key == "where" or (key == "init" or key == "freeze") and value == ""
+    local idle = key == "run" or key == "resume" or key == "view" or key == "where" or (key == "init" or key == "init_map" or key == "freeze") and value == ""
     if not idle then settings[key] = value end
   end
   return settings

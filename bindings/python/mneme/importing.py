@@ -1,0 +1,133 @@
+"""importing.py -- what from_sb3.py, from_agalite.py and from_torch.py share: tensors of torch's files, without running what a pickle may run,
+and a run folder of parameters by Mneme's names.
+"""
+import collections
+import io
+import json
+import pickle
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from .agent import program
+
+_DTYPES = {"FloatStorage": np.float32, "DoubleStorage": np.float64, "LongStorage": np.int64}
+
+
+class _Reader(pickle.Unpickler):
+    """The tensors of a file of torch, and nothing else that a pickle may do."""
+
+    def __init__(self, archive):
+        self._archive = archive
+        name = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
+        if not name:
+            raise ValueError("no tensors in the file, expected one that torch.save wrote")
+        self._folder = name[: -len("data.pkl")]
+        super().__init__(io.BytesIO(archive.read(name)))
+
+    def find_class(self, module, name):
+        if (module, name) == ("collections", "OrderedDict"):
+            return collections.OrderedDict
+        if (module, name) in (("torch._utils", "_rebuild_tensor_v2"), ("torch._utils", "_rebuild_parameter")):
+            return _tensor if name.endswith("v2") else lambda x, *_: x
+        if module == "torch" and name in _DTYPES:
+            return _DTYPES[name]
+        raise ValueError(f"{module}.{name} in the file, expected tensors alone: torch.save(agent.state_dict(), FILE)")
+
+    def persistent_load(self, what):
+        _, dtype, key, _, size = what
+        return np.frombuffer(self._archive.read(f"{self._folder}data/{key}"), dtype, size)
+
+
+def _tensor(storage, offset, size, stride, *_):
+    return np.lib.stride_tricks.as_strided(storage[offset:], size, [s * storage.itemsize for s in stride]).astype(np.float32)
+
+
+def read_torch(file):
+    """The tensors by name that torch.save wrote: a path or an open file; no code of the file runs."""
+    if not zipfile.is_zipfile(file):
+        raise ValueError(f"{file}: not a file of torch.save, expected one of torch 1.6 or newer (a zip archive)")
+    with zipfile.ZipFile(file) as archive:
+        return _Reader(archive).load()
+
+
+def beside(a, b, blocks):
+    """Rows of two layers, one after the other in each of so many blocks; b None: a alone."""
+    if b is None:
+        return a
+    return np.concatenate([x for pair in zip(np.split(a, blocks), np.split(b, blocks)) for x in pair])
+
+
+def _write_tensors(path, tensors):
+    header, data = {}, b""
+    for name, x in tensors.items():
+        x = np.ascontiguousarray(x, "<f4")
+        header[name] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [len(data), len(data) + x.nbytes]}
+        data += x.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def chain(shapes, act, last=""):
+    """Lua: a head or torso of linear layers [out, in]; act: the activation between them, last: that of the last one."""
+    acts = [f', {{ act = "{act}" }}'] * (len(shapes) - 1) + [f', {{ act = "{last}" }}' if last else ""]
+    return f"nn.sequential({', '.join(f'nn.linear({i}, {o}{a})' for (o, i), a in zip(shapes, acts))})"
+
+
+def head(name, tensors, into, act_of):
+    """Linear layers [(weight, bias)] become parameters NAME.0, NAME.2 ...; returns Lua for them."""
+    for i, (weight, bias) in enumerate(tensors):
+        into[f"{name}.{2 * i}.weight"], into[f"{name}.{2 * i}.bias"] = weight, bias
+    return chain([weight.shape for weight, _ in tensors], act_of)
+
+
+def script(whose, core, env, options, agent, file, settings):
+    """The text of the script that goes on training: core and settings as Lua, agent its lines of mn.agent besides env and core."""
+    given = "".join(f", {key} = {json.dumps(value)}" for key, value in options.items())
+    return f"""-- An agent of {whose}, imported: lr=0 leaves it as it came; lr=3e-4 steps=1e6 goes on training.
+local mn = require "mneme"
+local nn = mn.nn
+local cfg = mn.config {{ env = {json.dumps(env)}, core = {core},
+  num_envs = 4, num_steps = 64, lr = 0, steps = 256, record_every = 0,{settings}
+  init = {json.dumps(file)} }}
+local env = mn.env(cfg.env, {{ num_envs = cfg.num_envs, seed = cfg.seed{given} }})
+local agent = mn.agent {{ env = env, core = cfg.core, {agent} }}
+return mn.learner(cfg, env, agent):train()
+"""
+
+
+def make_run(run, path, tensors, text):
+    """A run folder of parameters by Mneme's names; text: of(FILE) the script.  FILE.lua and FILE.safetensors lie next to the run, which trains
+    once with lr=0, so that its parameters are those.  Raises ValueError with what the program says.  Returns the run's path.
+    """
+    run = Path(run)
+    run.parent.mkdir(parents=True, exist_ok=True)
+    stem = run.parent / re.sub(r"\W", "_", Path(path).stem)
+    weights, lua = stem.with_suffix(".safetensors"), stem.with_suffix(".lua")
+    _write_tensors(weights, tensors)
+    lua.write_text(text(str(weights)))
+    done = subprocess.run([program(), "run", str(lua), f"run={run}"], capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(done.stderr.strip() or done.stdout.strip())
+    if re.search(r"; (new|left out): ", done.stdout):
+        raise ValueError(re.search(r"begins with.*", done.stdout).group(0))
+    return run
+
+
+def command(convert, usage, words=None):
+    """What `python -m mneme.from_X FILE run=FOLDER env=NAME [env.SETTING=VALUE ...]` does."""
+    words = sys.argv[1:] if words is None else words
+    given = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+    if len(words) < 3 or len(given) < len(words) - 1 or not {"run", "env"} <= set(given):
+        sys.exit(usage)
+    options = {key[len("env."):]: json.loads(value) if re.fullmatch(r"-?[\d.]+", value) else value for key, value in given.items() if key.startswith("env.")}
+    more = {key: value for key, value in given.items() if key not in ("run", "env") and not key.startswith("env.")}
+    try:
+        print(convert(words[0], given["run"], given["env"], **({"how": more} if more else {}), **options))
+    except (ValueError, OSError) as problem:
+        sys.exit(f"{words[0]}: {problem}")

@@ -1,0 +1,181 @@
+"""State dicts of torch and an agent of AGaLiTe's released code, imported: Mneme's run acts as they do, step by step."""
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mneme
+from mneme import from_agalite, from_torch
+
+ROOT = Path(__file__).resolve().parents[3]
+MNEME = Path(os.environ.get("MNEME_BUILD", ROOT / "build")) / "mneme"
+os.environ["MNEME"] = str(MNEME)
+
+
+def compared(run, theirs, observations, done):
+    """The largest difference of logits (as distributions) and values, theirs(observations [T,B,...], done [T,B]) -> logits, values."""
+    agent, state, worst = mneme.load(run), None, 0.0
+    logits, values = theirs(observations, done)
+    for t in range(len(observations)):
+        p, v, state = agent.step(observations[t], state, done[t])
+        got, want = (x - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True)) - x.max(-1, keepdims=True) for x in (p, logits[t]))
+        worst = max(worst, float(np.abs(got - want).max()), float(np.abs(v - values[t]).max()))
+    return worst
+
+
+def looked_at(run):
+    """eval and view take the run."""
+    for words in (["eval", run, "episodes=4"], ["view", run, f"out={run}.png"]):
+        said = subprocess.run([str(MNEME), *map(str, words)], capture_output=True, text=True)
+        assert said.returncode == 0, said.stderr
+
+
+def episodes(shape, T=24, B=3):
+    rng = np.random.default_rng(1)
+    done = rng.random((T, B)) < 0.2
+    done[0] = True
+    return rng.random((T, B, *shape)).astype(np.float32), done.astype(np.float32)
+
+
+def test_agalite(tmp_path):
+    kept = np.load(Path(__file__).with_name("agalite.npz"))
+    for kind in ("agalite", "gru", "lstm"):
+        names = [name for name in kept if name.startswith(f"{kind}/params/")]
+        file = tmp_path / f"{kind}.npz"
+        np.savez(file, **{name[len(kind) + 1:]: kept[name] for name in names})
+        run = from_agalite.convert(file, tmp_path / "runs" / kind, "tmaze", corridor=4)
+        worst = compared(run, lambda *_: (kept[f"{kind}/logits"], kept[f"{kind}/values"]), kept["observations"], kept["done"])
+        assert worst < 1e-5, (kind, worst)
+        looked_at(run)
+    with pytest.raises(ValueError, match="n_heads=N or r=N"):
+        from_agalite.convert(file, tmp_path / "no", "tmaze", how={"eta": "4"})
+    np.savez(file, **{"params/Dense_0/kernel": np.zeros((2, 2))})
+    with pytest.raises(ValueError, match="its parts are Dense_0, expected actor, critic and seq_model"):
+        from_agalite.convert(file, tmp_path / "no", "tmaze")
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def agents(torch):
+    """CleanRL's ppo_atari_lstm on pictures and on vectors, TorchRL's layout: a sequence of modules, and policy and value as two files."""
+    nn = torch.nn
+
+    class Agent(nn.Module):
+        def __init__(self, network, d_in, kind, d, layers=1, hidden=None):
+            super().__init__()
+            self.network = network
+            core = getattr(nn, kind.upper())(d_in, d, layers)
+            for name, x in core.named_parameters():
+                nn.init.normal_(x, 0, 0.3)
+            if kind == "lstm":
+                self.lstm = core
+            else:
+                self.gru = core
+            self.actor = nn.Linear(d, 4) if not hidden else nn.Sequential(nn.Linear(d, hidden), nn.Tanh(), nn.Linear(hidden, 4))
+            self.critic = nn.Linear(d, 1) if not hidden else nn.Sequential(nn.Linear(d, hidden), nn.Tanh(), nn.Linear(hidden, 1))
+
+        def forward(self, observations, done):
+            core = self.lstm if hasattr(self, "lstm") else self.gru
+            T, B = done.shape
+            y, state, out = self.network(observations.flatten(0, 1)).view(T, B, -1), None, []
+            for t in range(T):
+                if state is not None:
+                    keep = (1 - done[t]).view(1, B, 1)
+                    state = tuple(s * keep for s in state) if isinstance(state, tuple) else state * keep
+                h, state = core(y[t:t + 1], state)
+                out.append(h[0])
+            h = torch.stack(out)
+            return self.actor(h), self.critic(h)[..., 0]
+
+    yield "cleanrl", Agent(nn.Sequential(nn.Linear(16, 12), nn.ReLU(), nn.Linear(12, 10), nn.ReLU()), 10, "lstm", 8), {}
+    yield "gru", Agent(nn.Sequential(), 16, "gru", 8, 2, 6), {"act": "tanh"}
+
+
+@pytest.mark.parametrize("which", range(2))
+def test_torch(torch, tmp_path, which):
+    name, agent, how = list(agents(torch))[which]
+    torch.save(agent.state_dict(), tmp_path / f"{name}.pt")
+    run = from_torch.convert(tmp_path / f"{name}.pt", tmp_path / "runs" / name, "tmaze", how=how, corridor=4)
+
+    def theirs(observations, done):
+        with torch.no_grad():
+            return tuple(x.numpy() for x in agent(torch.tensor(observations), torch.tensor(done)))
+
+    assert compared(run, theirs, *episodes((16,))) < 1e-5
+    looked_at(run)
+
+
+def test_torchrl_layout(torch, tmp_path):
+    """Names as TensorDictSequential gives them; the policy and the value are files of their own, and the value has no memory of its own."""
+    nn = torch.nn
+    common, lstm = nn.Sequential(nn.Linear(16, 10), nn.Tanh()), nn.LSTM(10, 8, batch_first=True)
+    policy, value = nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 4)), nn.Sequential(nn.Linear(8, 5), nn.Tanh(), nn.Linear(5, 1))
+    file, more = tmp_path / "policy.pt", tmp_path / "value.pt"
+    torch.save({f"module.{i}.module.{key}": x for i, part in ((0, common), (2, policy)) for key, x in part.state_dict().items()}
+               | {f"module.1.lstm.{key}": x for key, x in lstm.state_dict().items()}, file)
+    torch.save({f"module.{key}": x for key, x in value.state_dict().items()}, more)
+    with pytest.raises(ValueError, match="critic: "):
+        from_torch.convert(file, tmp_path / "runs/no", "tmaze", corridor=4)
+    run = from_torch.convert(file, tmp_path / "runs/theirs", "tmaze", corridor=4, how={"act": "tanh", "critic_file": str(more)})
+
+    def theirs(observations, done):
+        state, out = None, []
+        with torch.no_grad():
+            for x, new in zip(torch.tensor(observations), torch.tensor(done)):
+                if state is not None:
+                    state = tuple(s * (1 - new).view(1, -1, 1) for s in state)
+                y, state = lstm(common(x)[:, None], state)
+                out.append((policy(y[:, 0]).numpy(), value(y[:, 0])[:, 0].numpy()))
+        return tuple(np.stack(x) for x in zip(*out))
+
+    assert compared(run, theirs, *episodes((16,))) < 1e-5
+
+
+def test_torch_pictures(torch, tmp_path):
+    """CleanRL's own ppo_atari_lstm network, on Mneme's pictures; its channels are the environment's."""
+    nn = torch.nn
+    net = nn.Sequential(nn.Conv2d(3, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(), nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten(),
+                        nn.Linear(64 * 7 * 7, 32), nn.ReLU())
+    parts = nn.ModuleDict(dict(network=net, lstm=nn.LSTM(32, 8), actor=nn.Linear(8, 9), critic=nn.Linear(8, 1)))
+    torch.save(parts.state_dict(), tmp_path / "atari.pt")
+    run = from_torch.convert(tmp_path / "atari.pt", tmp_path / "runs/atari", "mystery_path", observation="pixels")
+    observations, done = episodes((84, 84, 3), 6, 2)
+    pictures = np.floor(observations * 255)
+
+    def theirs(observations, done):
+        state, out = None, []
+        with torch.no_grad():
+            for x, new in zip(torch.tensor(observations), torch.tensor(done)):
+                if state is not None:
+                    state = tuple(s * (1 - new).view(1, -1, 1) for s in state)
+                y, state = parts["lstm"](net(x.permute(0, 3, 1, 2) / 255.0)[None], state)
+                out.append((parts["actor"](y[0]).numpy(), parts["critic"](y[0])[:, 0].numpy()))
+        return tuple(np.stack(x) for x in zip(*out))
+
+    assert compared(run, theirs, pictures, done) < 1e-5
+
+
+def test_torch_refused(torch, tmp_path):
+    file = tmp_path / "no.pt"
+    lstm = {f"lstm.{key}": x for key, x in torch.nn.LSTM(16, 8).state_dict().items()}
+    for tensors, how, said in (
+        ({"a.weight": torch.zeros(2, 2)}, {}, "expected one LSTM or GRU"),
+        (lstm | {"a.weight": torch.zeros(4, 8)}, {}, "critic: layers from 8 numbers"),
+        (lstm | {"a.weight": torch.zeros(4, 8)}, {"act": "mish"}, "act=mish, expected relu"),
+        (lstm | {"a.weight": torch.zeros(4, 8)}, {"heads": "a"}, "heads=, expected torso"),
+        ({f"lstm.{key}": x for key, x in torch.nn.LSTM(16, 8, bidirectional=True).state_dict().items()}, {}, "in one direction"),
+    ):
+        torch.save(tensors, file)
+        with pytest.raises(ValueError, match=said):
+            from_torch.convert(file, tmp_path / "runs/no", "tmaze", how=how)
+    file.write_text("no zip")
+    with pytest.raises(ValueError, match="not a file of torch.save"):
+        from_torch.convert(file, tmp_path / "runs/no", "tmaze")
+    torch.save(torch.nn.Linear(2, 2), file)
+    with pytest.raises(ValueError, match="expected tensors alone"):
+        from_torch.convert(file, tmp_path / "runs/no", "tmaze")
