@@ -33,11 +33,12 @@ static void rows_forward(const mn_call *c, long from, long end) {
   long D = DIM(c, 'D');
   int by = (int)OPT(c, 0);
   float eps = (float)OPT(c, 1);
+  double root = sqrtf(eps);
   for (long r = from; r < end; r++) {
     const float *x = c->in[0].data + r * D;
     float *y = c->out[0].data + r * D, *stats = c->out[1].data + 2 * r;
     float size = by == BY_SUM ? sum_of(x, D) : length_of(x, D, by == BY_RMS ? 1 / (float)D : 1);
-    float den = by == BY_RMS ? hypotf(size, sqrtf(eps)) : size + eps;
+    float den = by == BY_RMS ? (float)sqrt((double)size * size + root * root) : size + eps;     /* hypotf, which asks for glibc 2.35 */
     bool empty = fabsf(den) < 1.2e-38f;
     MN_PRAGMA(omp simd)
     for (long i = 0; i < D; i++) y[i] = empty ? 0 : x[i] / den;
