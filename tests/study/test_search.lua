@@ -57,18 +57,19 @@ end)
 
 -- A tuning of a function, as `measure` gives it.
 local function tuned(s, o, measure)
-  local proposals, scores = {}, {}
-  local function measured(i) return scores[i] end
-  while true do
-    local p, over = schedule.next(s, o, proposals, measured)
-    if not p then
-      t.ok(over)
-      break
+  local proposals = schedule.start(s, o)
+  local function score(from)
+    for i = from, #proposals do
+      local p = proposals[i]
+      p.scores = {}
+      for k, seed in ipairs(p.seeds) do p.scores[k] = measure(p.values, seed) end
     end
-    proposals[#proposals + 1], scores[#scores + 1] = p, {}
-    for k, seed in ipairs(p.seeds) do scores[#scores][k] = measure(p.values, seed) end
   end
-  return schedule.best(o, proposals, measured), proposals
+  score(1)
+  local n = #proposals
+  schedule.finish(s, o, proposals)
+  score(n + 1)
+  return schedule.best(o, proposals), proposals, n
 end
 
 t.test("a budget is spent to the last trial, no setting has a seed twice, and the script's own setting comes first", function()
@@ -90,18 +91,18 @@ t.test("a budget is spent to the last trial, no setting has a seed twice, and th
   end
 end)
 
-t.test("settings of the start depend on no result, further seeds on all of theirs", function()
+t.test("settings of the start depend on no result, and the best of them get further seeds", function()
   local s = space.new { x = "0..1", y = "0..1" }
   local o = { trials = 20, seeds = 1, top = 2, seed = 4, first_seed = 1001 }
-  local best, all = tuned(s, o, function(v) return -(tonumber(v.x) - 0.3) ^ 2 - (tonumber(v.y) - 0.6) ^ 2 end)
-  local n = schedule.parts(o).settings
-  for i = 1, n do
-    t.eq(json.encode((schedule.next(s, o, { unpack(all, 1, i - 1) }, function() end))), json.encode(all[i]))
+  local best, all, n = tuned(s, o, function(v) return -(tonumber(v.x) - 0.3) ^ 2 - (tonumber(v.y) - 0.6) ^ 2 end)
+  t.eq(n, schedule.settings(o))
+  for i, p in ipairs(schedule.start(s, o)) do
+    t.eq(json.encode(p.values), json.encode(all[i].values))
     local d, b = {}, best[1].values
-    for k, v in ipairs { all[i].values, b } do d[k] = (v.x - 0.3) ^ 2 + (v.y - 0.6) ^ 2 end
+    for k, v in ipairs { p.values, b } do d[k] = (v.x - 0.3) ^ 2 + (v.y - 0.6) ^ 2 end
     t.ok(d[1] >= d[2], "the best is the nearest of all")
   end
-  t.eq(schedule.next(s, o, { unpack(all, 1, n) }, function(k) return k < n and { 0 } or nil end), nil)
+  for i = n + 1, #all do t.ok(all[i].why == "last" and (all[i].setting == best[1].id or all[i].setting == best[2].id)) end
 end)
 
 t.test("a setting that always fails is the worst, and is not picked", function()

@@ -5,7 +5,6 @@ local cluster = lazy "mneme.lab.study.cluster"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local fresh_runs = lazy "mneme.lab.study.fresh_runs"
 local layout = require "mneme.base.layout"
 local next_step = require("mneme.base.terminal").next_step
 local format = require "mneme.base.format"
@@ -97,15 +96,18 @@ local function interval(list)
   return require("mneme.insight.figures.text").interval(value, low, high, nil, "to")
 end
 
--- The scores of fresh runs that are done, and how many others there are, as texts and as a number.
+-- The scores of runs that are done.
 local function scores_of(t, runs)
-  local list, count = {}, { ended = 0, failed = 0, without = 0 }
+  local list = {}
   for _, run in ipairs(runs) do
-    t:add(count, run)
     local score = t:score(run)
     if score then list[#list + 1] = t.minimise and -score or score end
   end
-  return list, count
+  return list
+end
+
+local function pick_text(pick)
+  return pick and ("%s, %d seed%s"):format(format.short(pick.mean), pick.seeds, pick.seeds > 1 and "s" or "") or "–"
 end
 
 -- ", 2 failed, 1 without a score"
@@ -115,12 +117,11 @@ local function vain(t, count, of)
 end
 
 -- A table for each point: its picks, how they scored in the tuning, and with fresh seeds.
-local function show(t, fresh)
+local function show(t)
   for _, point in ipairs(t.points) do
-    local count, rows = t:count(point), { { "pick", "setting", "tuning", "fresh seeds" } }
-    for _, row in ipairs(fresh and fresh:rows(point) or {}) do
-      local list, others = scores_of(t, row.runs)
-      local pick = row.pick
+    local rows = { { "pick", "setting", "tuning", "fresh seeds" } }
+    for _, row in ipairs(t.fresh[1] and t:rows(point) or {}) do
+      local list, others = scores_of(t, row.runs), t:count(row.runs)
       local threshold = aggregate.stop_score(row.runs[1].path)
       local fresh_text = #list > 0 and ("%s, %d seed%s"):format(interval(list), #list, #list > 1 and "s" or "") or "–"
       fresh_text = fresh_text .. vain(t, others)
@@ -128,14 +129,12 @@ local function show(t, fresh)
         for _ = 1, others.failed + others.without do list[#list + 1] = threshold - 1 end             -- which have not solved it
         fresh_text = fresh_text .. ", " .. aggregate.solved(list, threshold)
       end
-      rows[#rows + 1] = { row.label, words_text(t, row.values), pick and ("%s, %d seed%s"):format(format.short(pick.mean), pick.seeds,
-        pick.seeds > 1 and "s" or "") or "–", fresh_text }
+      rows[#rows + 1] = { row.label, words_text(t, row.values), pick_text(row.pick), fresh_text }
     end
-    for i, pick in ipairs(not fresh and t:picks(point) or {}) do
-      rows[#rows + 1] = { tostring(i), words_text(t, pick.values), ("%s, %d seed%s"):format(format.short(pick.mean), pick.seeds,
-        pick.seeds > 1 and "s" or ""), "–" }
+    for i, pick in ipairs(not t.fresh[1] and t:picks(point) or {}) do
+      rows[#rows + 1] = { tostring(i), words_text(t, pick.values), pick_text(pick), "–" }
     end
-    local steps = t.steps and (" of %s steps"):format(format.short(t.steps)) or ""
+    local steps, count = t.steps and (" of %s steps"):format(format.short(t.steps)) or "", t:count(t:all_runs(point))
     io.stdout:write(("\n%s: %d trials%s%s, seeds from %d\n"):format(point.name ~= "" and point.name or t.run, count.ended, steps,
       vain(t, count), t.first_seed), layout.table(rows))
   end
@@ -144,10 +143,9 @@ end
 -- What is in the journal.
 local function list_trials(t, words)
   for _, point in ipairs(t.points) do
-    t:extend(point)
     print(point.name ~= "" and point.name or t.run)
     local rows = {}
-    for _, p in ipairs(point.proposals) do
+    for _, p in ipairs((t:proposals(point))) do
       for _, run in ipairs(p.runs) do
         local score, last = t:score(run), nil
         if score then last = format.short(t.minimise and -score or score) elseif score == false then last = run.without and "no " .. t.by or "failed" end
@@ -191,16 +189,15 @@ function tune.run(o)
   run_sources.program()
   study_sweep.check_code({ run = t.base }, { runs = t:all_runs() })
   if o.cluster then return hand_over(o, t) end
-  local seeds = o.fresh or { 1, 2, 3, 4, 5 }
-  local fresh = not of_study and seeds[1] and fresh_runs.new(t, seeds) or nil
+  if not of_study then t:with_fresh(o.fresh or { 1, 2, 3, 4, 5 }) end
   C.mn_watch_signals(true)
-  local signal, count = t:work(fresh)
+  local signal, count = t:work()
   C.mn_watch_signals(false)
   print(("%s: %d of %d runs done%s%s%s"):format(t.run, count.done, count.all, vain(t, count.trials, "trial"), vain(t, count.fresh, "fresh run"),
     count.done + count.failed < count.all and "; the same command goes on" or ""))
   if signal ~= 0 then return errors.status_of(signal) end
   if o.only then return 0 end
-  show(t, fresh)
+  show(t)
   next_step.note { of_study and "sweep" or "report", of_study and o.script or t.run }
   return count.fresh.failed > 0 and 1 or 0       -- trials may fail: what diverges is not picked
 end

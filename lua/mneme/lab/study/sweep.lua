@@ -21,7 +21,6 @@ local script = require "mneme.runs.script"
 local settings_diff = require "mneme.lab.study.settings_diff"
 local aggregate = require "mneme.lab.study.aggregate"
 local seed_list = require "mneme.runs.seed_list"
-local fresh_runs = require "mneme.lab.study.fresh_runs"
 local terminal = require "mneme.base.terminal"
 local tuning = require "mneme.lab.study.tuning"
 local study = require "mneme.lab.study.study"
@@ -267,7 +266,7 @@ end
 -- signal that ended it.
 local function tune_first(o, plan)
   local t = tuning.of_study(plan, { run = o.run, jobs = o.jobs or plan.spec.jobs or C.mn_cores(), estimate = o.estimate, attempts = o.attempts })
-  fresh_runs.check(t, plan.seeds)
+  t:need_fresh(plan.seeds)
   local by_name, taken = {}, t:take(o.import and result_archive.tuned(o.import))
   for _, point in ipairs(taken or {}) do by_name[point.name] = t.space:words(point.picks[1].values) end
   if not taken then sweep.check_code({ run = t.base }, { runs = t:all_runs() }) end

@@ -5,6 +5,7 @@
 --   STUDY/tune/runs/TRIAL/             a trial: a run's folder
 --   STUDY/tune/tuned.json              once all is measured: the best settings of each point
 local check_declaration = require "mneme.lab.study.check_declaration"
+local declared = require "mneme.lab.study.declared"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.lab.study.estimate"
@@ -134,16 +135,12 @@ function tuning.open(o)
   self.trials, self.steps = tuning.budget(self.budget)
   if self.seeds > self.trials then errors.usage(("tune: seeds=%d: more than the %d trials of the budget"):format(self.seeds, self.trials)) end
   self.base, self.space = o.run .. "/tune", space.new(self.ranges)
-  self.first_seed, self.seed, self.attempts = tuning.FIRST_SEED, 1, o.attempts or 2
+  self.first_seed, self.seed, self.attempts, self.fresh = tuning.FIRST_SEED, 1, o.attempts or 2, {}
   self.about = { ranges = space.text(self.ranges), budget = setting_types.show(self.budget), seeds = self.seeds, top = self.top, by = self.by,
     minimise = self.minimise or false }
   for _, point in ipairs(self.points) do check_declaration.space(self, point.words) end
   self:check_owned()
-  for _, point in ipairs(self.points) do
-    point.default = own_setting(self, point.words)
-    point.plan = { trials = self.trials, seeds = self.seeds, top = self.top, seed = self.seed, first_seed = self.first_seed, default = point.default }
-    point.proposals, point.scores, point.later = {}, {}, {}
-  end
+  for _, point in ipairs(self.points) do point.default = own_setting(self, point.words) end
   return self
 end
 
@@ -167,11 +164,27 @@ function Tuning:check_owned()
   end
 end
 
----A run of a setting at a point, as sweeps have them: a trial, or one with a fresh seed.
----@param path string the study's folder
----@param axis string "setting" or "pick", and its label
----@param setting table<string, string>
-function Tuning:run_of(point, path, axis, label, setting, seed)
+---Refuse seeds that the tuning has used, or may use.
+---@param seeds integer[]
+function Tuning:need_fresh(seeds)
+  for _, seed in ipairs(seeds) do
+    if seed >= self.first_seed and seed < self.first_seed + self.trials then
+      errors.usage(("seed %.0f is one of the tuning's, which are %d to %d; expected fresh ones"):format(seed, self.first_seed,
+        self.first_seed + self.trials - 1))
+    end
+  end
+end
+
+---Have the best settings run with these seeds, too, next to the script's own: an ordinary study's folder with the axis `pick` = 1, 2, ... and script.
+---The order of the picks stays the tuning's.
+---@param seeds integer[]
+function Tuning:with_fresh(seeds)
+  self:need_fresh(seeds)
+  self.fresh = seeds
+end
+
+-- A run of a setting at a point, as sweeps have them: a trial, or one with a fresh seed; axis: "setting" or "pick", and its label.
+local function run_of(self, point, path, axis, label, setting, seed)
   local name = ("%s%s=%s,seed=%.0f"):format(point.name ~= "" and point.name .. "," or "", axis, label, seed)
   local labels, words = { [axis] = label }, { unpack(point.words) }
   for other, of in pairs(point.labels) do labels[other] = of end
@@ -181,17 +194,7 @@ function Tuning:run_of(point, path, axis, label, setting, seed)
   return { name = name, path = folder.run_path(path, name), labels = labels, seed = seed, words = words }
 end
 
----All trials that are proposed.
-function Tuning:all_runs()
-  local runs = {}
-  for _, point in ipairs(self.points) do
-    self:extend(point)
-    for _, p in ipairs(point.proposals) do for _, run in ipairs(p.runs) do runs[#runs + 1] = run end end
-  end
-  return runs
-end
-
--- A run's score; false: it cannot be measured; nil: not yet.
+---A run's score; false: it cannot be measured; nil: not yet.
 function Tuning:score(run)
   if run.score == nil then
     local result = folder.result(run.path)
@@ -203,67 +206,118 @@ function Tuning:score(run)
       end
     end
     if result and result.status == "done" then
-      local v = (result.metrics or {})[self.by]
-      if not v and not self.found and next(result.metrics or {}) then self:no_metric(result.metrics) end
+      local metrics = result.metrics or {}
+      local v = metrics[self.by]
+      -- A short run may have no score, as no episode has ended; a metric that no run has is a slip.
+      if not v and not self.found and next(metrics) and (self.by ~= "score" or metrics.mean_return == nil) then
+        errors.usage(("tune: by=%s: the trials measure %s"):format(self.by, table.concat(tables.keys(metrics), ", ")))
+      end
       run.score, run.without = v and (self.minimise and -v or v) or false, not v or nil
-      run.seconds = tonumber((result.resources or {}).wall_s)
       self.found = self.found or v ~= nil
     elseif over then run.score = false end
   end
   return run.score
 end
 
--- A short run may have no score, as no episode has ended; a metric that no run has is a slip.
-function Tuning:no_metric(metrics)
-  if self.by ~= "score" or metrics.mean_return == nil then
-    errors.usage(("tune: by=%s: the trials measure %s"):format(self.by, table.concat(tables.keys(metrics), ", ")))
-  end
-end
-
--- The scores of a point's proposal, as schedule.next asks for them.
-function Tuning:measured(point)
-  return function(i)
-    if not point.scores[i] then
-      local scores = {}
-      for k, run in ipairs(point.proposals[i].runs) do
-        local score = self:score(run)
-        if score == nil then return nil end
-        scores[k] = score
-      end
-      point.scores[i] = scores
+-- Gives proposals their scores; are all there?
+local function scored(self, proposals)
+  for _, p in ipairs(proposals) do
+    p.scores = p.scores or {}
+    for k = #p.scores + 1, #p.runs do
+      p.scores[k] = self:score(p.runs[k])
+      if p.scores[k] == nil then return false end
     end
-    return point.scores[i]
   end
+  return true
 end
 
--- Proposes for a point what can be known yet.
-function Tuning:extend(point)
-  while not point.over do
-    local p, over = schedule.next(self.space, point.plan, point.proposals, self:measured(point))
-    point.over = over or false
-    if not p then return end
-    p.runs, self.more = {}, true
-    for k, seed in ipairs(p.seeds) do p.runs[k] = self:run_of(point, self.base, "setting", ("%03d"):format(p.setting), p.values, seed) end
-    table.insert(point.proposals, p)
+---The trials of a point that can be known yet, by proposal.
+---@return table[] proposals see schedule.start, each with its runs
+---@return boolean over they are all, and all measured
+function Tuning:proposals(point)
+  local plan = { trials = self.trials, seeds = self.seeds, top = self.top, seed = self.seed, first_seed = self.first_seed, default = point.default }
+  local function add_runs()
+    for _, p in ipairs(point.proposals) do
+      if not p.runs then
+        p.runs, self.more = {}, true
+        for k, seed in ipairs(p.seeds) do p.runs[k] = run_of(self, point, self.base, "setting", ("%03d"):format(p.setting), p.values, seed) end
+      end
+    end
   end
+  if not point.proposals then
+    point.proposals = schedule.start(self.space, plan)
+    add_runs()
+  end
+  if not point.whole and scored(self, point.proposals) then
+    schedule.finish(self.space, plan, point.proposals)
+    point.whole = true
+    add_runs()
+  end
+  return point.proposals, point.whole and scored(self, point.proposals) or false
+end
+
+---The trials of a point, or of all of them.
+---@param point table?
+---@return table[] runs
+function Tuning:all_runs(point)
+  local runs = {}
+  for _, of in ipairs(point and { point } or self.points) do
+    for _, p in ipairs((self:proposals(of))) do for _, run in ipairs(p.runs) do runs[#runs + 1] = run end end
+  end
+  return runs
 end
 
 ---The best settings of a point, once all its trials are measured.
 ---@return table[]? picks { setting, values, mean, seeds }
 function Tuning:picks(point)
-  if point.picks == nil then
-    self:extend(point)
-    local best = point.over and schedule.best(self, point.proposals, self:measured(point))
-    if not best then return nil end
+  local proposals, over = self:proposals(point)
+  if over and not point.picks then
     local sign, any = self.minimise and -1 or 1, false
-    for i = 1, #point.proposals do for _, s in ipairs(point.scores[i]) do any = any or s ~= false end end
-    if not any then errors.fail(("tune: %s: no trial has a score; the first one's log is %s/log.txt"):format(self.run, point.proposals[1].runs[1].path)) end
+    for _, p in ipairs(proposals) do for _, s in ipairs(p.scores) do any = any or s ~= false end end
+    if not any then errors.fail(("tune: %s: no trial has a score; the first one's log is %s/log.txt"):format(self.run, proposals[1].runs[1].path)) end
     point.picks = {}
-    for i, entry in ipairs(best) do
+    for i, entry in ipairs(schedule.best(self, proposals)) do
       point.picks[i] = { setting = entry.id, values = entry.values, mean = sign * entry.mean, seeds = #entry.scores }
     end
   end
   return point.picks
+end
+
+---The fresh runs of a point: of its picks, and of the script's own setting if that is none of them.
+---@return table[]? rows { label, values, pick, runs }; nil: its picks are not known yet
+function Tuning:rows(point)
+  local picks, same = not point.rows and self:picks(point), false
+  if not picks then return point.rows end
+  point.rows = {}
+  local function add(label, values, pick)
+    local row = { label = label, values = values, pick = pick, runs = {} }
+    for k, seed in ipairs(self.fresh) do row.runs[k] = run_of(self, point, self.run, "pick", label, values, seed) end
+    table.insert(point.rows, row)
+  end
+  for i, pick in ipairs(picks) do
+    add(tostring(i), pick.values, pick)
+    same = same or point.default ~= nil and select(2, self.space:words(pick.values)) == select(2, self.space:words(point.default))
+  end
+  if point.default and not same then add("script", point.default) end
+  if self.fresh[1] then                          -- runs of earlier commands, which had other seeds, stay
+    folder.note(self.run, { script = self.script, title = self.title, settings = table.concat(self.words, " ") }, self:fresh_runs())
+    declared.write_once(self.run, self.script, self.points[1].words)
+  end
+  return point.rows
+end
+
+---The fresh runs that are known yet, seed by seed; and how many there will be.
+---@return table[] runs
+---@return integer n
+function Tuning:fresh_runs()
+  local runs, n = {}, 0
+  for k in ipairs(self.fresh) do
+    for _, point in ipairs(self.points) do
+      for _, row in ipairs(point.rows or {}) do runs[#runs + 1] = row.runs[k] end
+      n = n + (point.rows and #point.rows or math.min(self.top, schedule.settings(self)) + (point.default and 1 or 0))
+    end
+  end
+  return runs, n
 end
 
 -- study.json of the trials, and tuned.json when all is measured.
@@ -275,8 +329,8 @@ function Tuning:write()
     if not self:picks(point) then return end
     local seeds = 0
     for _, p in ipairs(point.proposals) do seeds = math.max(seeds, p.seeds[#p.seeds] - self.first_seed + 1) end
-    tuned.points[i] = { name = point.name, labels = point.labels, picks = point.picks, default = point.default,
-      seeds = seeds, trials = self:count(point).ended }
+    tuned.points[i] = { name = point.name, labels = point.labels, picks = point.picks, default = point.default, seeds = seeds,
+      trials = self:count(self:all_runs(point)).ended }
   end
   files.write(self.base .. "/tuned.json", { json.encode(tuned, "  ") .. "\n" })
 end
@@ -296,86 +350,79 @@ end
 
 -- ---- running it ----
 
--- Adds a run to { ended, of these failed, and without = done, but without a score }.
-function Tuning:add(count, run)
-  local score = self:score(run)
-  count.ended = count.ended + (score ~= nil and 1 or 0)
-  count.failed = count.failed + (score == false and not run.without and 1 or 0)
-  count.without = count.without + (run.without and 1 or 0)
-end
-
--- Trials of a point.
-function Tuning:count(point)
+---How many of some runs have ended, of these failed, and are done without a score.
+---@return { ended: integer, failed: integer, without: integer }
+function Tuning:count(runs)
   local count = { ended = 0, failed = 0, without = 0 }
-  for _, p in ipairs(point.proposals) do for _, run in ipairs(p.runs) do self:add(count, run) end end
-  local vain = count.failed + count.without
-  if vain >= HOPELESS and vain == count.ended then
-    errors.fail(("tune: %s: the first %d trials all failed, or gave no %s; %s/log.txt says why"):format(self.run, vain,
-      self.by, point.proposals[1].runs[1].path), "where an environment gives no score: by=mean_return")
+  for _, run in ipairs(runs) do
+    local score = self:score(run)
+    count.ended = count.ended + (score ~= nil and 1 or 0)
+    count.failed = count.failed + (score == false and not run.without and 1 or 0)
+    count.without = count.without + (run.without and 1 or 0)
   end
   return count
 end
 
----A run of a list that this process may begin now.
----@param later table<string, number> the time before which a run is left to the process that has it
-function Tuning:free(runs, later)
-  for _, run in ipairs(runs) do
-    if not self.running[run.name] and (later[run.name] or 0) < C.mn_clock(false) and self:score(run) == nil then return run end
+-- An error where nothing comes of a point's trials.
+local function need_hope(self, point)
+  local runs = self:all_runs(point)
+  local count = self:count(runs)
+  local vain = count.failed + count.without
+  if vain >= HOPELESS and vain == count.ended then
+    errors.fail(("tune: %s: the first %d trials all failed, or gave no %s; %s/log.txt says why"):format(self.run, vain,
+      self.by, runs[1].path), "where an environment gives no score: by=mean_return")
   end
 end
 
--- A trial to run, of the point with the fewest measured and running; nil: none now.
-function Tuning:next_trial()
+-- The run to begin now: a trial, of the point with the fewest measured and running, else one with a fresh seed; nil: none now.
+local function next_run(self)
   local order, begun = { unpack(self.points) }, {}
+  local function is_free(run) return not run.running and (run.later or 0) < C.mn_clock(false) and self:score(run) == nil end
   for _, point in ipairs(order) do
-    begun[point] = self:count(point).ended
-    for _, p in ipairs(point.proposals) do
-      for _, run in ipairs(p.runs) do if self.running[run.name] then begun[point] = begun[point] + 1 end end
+    begun[point] = 0
+    for _, run in ipairs(self:all_runs(point)) do
+      if run.running or self:score(run) ~= nil then begun[point] = begun[point] + 1 end
     end
   end
   table.sort(order, function(a, b) return begun[a] < begun[b] end)
   for _, point in ipairs(order) do
-    self:extend(point)
-    for _, p in ipairs(point.proposals) do
-      local run = self:free(p.runs, point.later)
-      if run then return run, point.later end
-    end
+    for _, run in ipairs(self:all_runs(point)) do if is_free(run) then return run end end
   end
+  for _, point in ipairs(self.fresh[1] and self.points or {}) do self:rows(point) end
+  for _, run in ipairs((self:fresh_runs())) do if is_free(run) then return run end end
 end
 
--- Is everything measured?
-function Tuning:is_over()
-  for _, point in ipairs(self.points) do if not self:picks(point) then return false end end
-  return true
+---Is everything measured?
+---@param fresh boolean? the fresh runs, too
+function Tuning:is_over(fresh)
+  for _, point in ipairs(self.points) do if not self:picks(point) or fresh and not self:rows(point) then return false end end
+  local runs, n = self:fresh_runs()
+  return not fresh or self:count(runs).ended == n
 end
 
 -- Before the first trial: how much there is to do, and about how long what is left of it takes.
-function Tuning:announce(fresh, trials_left, fresh_left)
+local function announce(self, fresh, trials_left, fresh_left)
   local points, cost = #self.points, ""
   local about = ("%d trials%s%s"):format(self.trials, points > 1 and (" for each of %d"):format(points) or "",
     fresh > 0 and (", then %d fresh runs"):format(fresh) or "")
   if self.estimate ~= "0" then
     local runs = {}
-    for i, point in ipairs(self.points) do
-      self:extend(point)
-      runs[i] = { name = point.name .. ",seed=1", words = point.proposals[1].runs[1].words }
-    end
+    for i, point in ipairs(self.points) do runs[i] = { name = point.name .. ",seed=1", words = self:all_runs(point)[1].words } end
     local sum = estimate.of(runs, self.script, { run = self.base, jobs = 1 })
     local each, jobs = sum.seconds and sum.seconds / points, math.min(self.jobs, trials_left + fresh_left)
-    if each then cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(process_pool.seconds(each * trials_left, trials_left,
-      self.jobs, each)
-      + process_pool.seconds(each * fresh_left, fresh_left, self.jobs, each)),
-      jobs, jobs > 1 and "es" or "", sum.peak_mib) end
+    local function time(n) return process_pool.seconds(each * n, n, self.jobs, each) end
+    if each then
+      cost = (": about %s in %d process%s, up to %.0f MiB each"):format(progress.clock(time(trials_left) + time(fresh_left)), jobs,
+        jobs > 1 and "es" or "", sum.peak_mib)
+    end
   end
   terminal.note(("%s: %s%s"):format(self.run, about, cost))
 end
 
----Run trials until all is measured, and then what `fresh` still wants.
----@param fresh FreshRuns? more runs, of the best settings
+---Run trials until all is measured, and then what has fresh seeds.
 ---@return integer signal that ended it; 0: none
 ---@return table count { done, failed, all; trials, fresh = { ended, failed, without } }
-function Tuning:work(fresh)
-  self.running = {}
+function Tuning:work()
   one_run.patience = PATIENCE
   files.make_folder(self.base .. "/runs")
   local count, trials = { done = 0, failed = 0, all = 0 }, self.trials * #self.points
@@ -383,26 +430,25 @@ function Tuning:work(fresh)
   local shown = progress_table.new({ runs = {}, cfg = { steps = steps } }, { run = self.base, jobs = self.jobs }, count)
   local function left() return count.all - count.done - count.failed end
   local function recount()
-    local all = { ended = 0, failed = 0, without = 0 }
-    count.trials, count.fresh = all, fresh and fresh:count() or { ended = 0, failed = 0, without = 0 }
-    for _, point in ipairs(self.points) do for key, n in pairs(self:count(point)) do all[key] = all[key] + n end end
-    count.failed = all.failed + count.fresh.failed
-    count.done, count.all = all.ended + count.fresh.ended - count.failed, trials + (fresh and fresh:size() or 0)
+    for _, point in ipairs(self.points) do need_hope(self, point) end
+    local fresh, n = self:fresh_runs()
+    count.trials, count.fresh = self:count(self:all_runs()), self:count(fresh)
+    count.failed = count.trials.failed + count.fresh.failed
+    count.done, count.all = count.trials.ended + count.fresh.ended - count.failed, trials + n
   end
   recount()
-  if left() > 0 then self:announce(count.all - trials, trials - count.trials.ended, count.all - trials - count.fresh.ended) end
+  if left() > 0 then announce(self, count.all - trials, trials - count.trials.ended, count.all - trials - count.fresh.ended) end
   local signal = process_pool.run {
     jobs = self.jobs,
     next = function()
-      local job, later = self:next_trial()
-      if not job and fresh then job, later = fresh:next() end
+      local job = next_run(self)
       if self.more then self:write() end
       if not job then return nil end
-      self.running[job.name], job.later = true, later
+      job.running = true
       files.make_folder(job.path)
       return job
     end,
-    none_left = function() return self:is_over() and (not fresh or fresh:over()) end,
+    none_left = function() return self:is_over(true) end,
     log = function(job) return job.path .. "/log.txt" end,
     run = function(job) return one_run.process(job.path, self.script, job) end,
     tick = function(running)
@@ -411,9 +457,9 @@ function Tuning:work(fresh)
       shown:update(running, math.max(0, left() - n))
     end,
     ended = function(job, about)
-      self.running[job.name] = nil
+      job.running = nil
       local what, why = one_run.ended(job.path, job, about)
-      if what == "taken" then job.later[job.name], what = C.mn_clock(false) + LATER, nil end
+      if what == "taken" then job.later, what = C.mn_clock(false) + LATER, nil end
       recount()
       if what then shown:ended(job, about, what, why) end
     end,
