@@ -36,8 +36,8 @@ t.test("repl: a mistake is one line, the session goes on, and the status tells o
 end)
 
 t.test("repl: ? explains functions and ops", function()
-  local said = session("?plot", "?mn.layer_norm")
-  t.ok(said:find("mn.plot(what, options)", 1, true) and said:find("mn.layer_norm -- ", 1, true), said)
+  local said = session("?trajectory", "?mn.layer_norm")
+  t.ok(said:find("mn.trajectory(path)", 1, true) and said:find("mn.layer_norm -- ", 1, true), said)
 end)
 
 t.test("repl: tensors are shown as print shows them", function()
@@ -69,41 +69,9 @@ t.test("repl: names are completed: globals, mn, modules, methods of a tensor", f
   end
   _G.mn, _G.held = mn, mn.tensor { 1 }
   t.ok(has("mn.linear_a", "mn.linear_attention") and has("mn.stats.iq", "mn.stats.iqm") and has("string.fo", "string.format"))
-  t.ok(has("held:squ", "held:square") and has("hel", "held") and has("?plo", "?plot"))
+  t.ok(has("held:squ", "held:square") and has("hel", "held") and has("?traj", "?trajectory"))
   t.eq(#repl.offers "nothing.here", 0)
   _G.mn, _G.held = nil, nil
-end)
-
--- ---- plots ----
-
--- What mn.plot(...) prints.
-local function plotted(code) return (session(code)) end
-
-t.test("plot: a line in dots, with its range; not finite numbers are left out", function()
-  local said = plotted "mn.plot({ 0, 1, 4, 9, 0/0 }, { name = 'squares' })"
-  t.ok(said:find "^  squares\n" and said:find "\n%s+9 ┤" and said:find "\n%s+0 ┤", said)
-  t.eq(select(2, said:gsub("\n", "")), 14)
-  local straight = plotted "mn.plot { 5, 5 }"
-  t.ok(straight:find "5.5 ┤" and straight:find "4.5 ┤", straight)
-end)
-
-t.test("plot: a tensor of two axes is a map", function()
-  t.eq(plotted "mn.plot(mn.tensor { { 0, 1 }, { 2, 4 } })", "   ░\n  ▒█\n  2 x 2, from 0 (blank) to 4\n")
-end)
-
-t.test("plot: into files; mistakes say what is expected", function()
-  local said, status = session("mn.plot({ 1, 2 }, { out = 'a.svg' })", "mn.plot(mn.tensor { { 1, 2 } }, { out = 'b.svg' })")
-  t.eq(status, 0, said)
-  t.ok(files.read(dir .. "/a.svg"):find "<svg" and files.read(dir .. "/b.svg"):find "<svg")
-  for _, case in ipairs {
-    { "mn.plot(3)", "plot: number, expected a tensor, a list of numbers, or a run's folder" }, { "mn.plot({ 0/0 })", "no value is finite" },
-    { "mn.plot({ 1 }, { x = { 1, 2 } })", "1 values of y, but 2 of x" }, { "mn.plot({ 1 }, { colour = 'red' })", "unknown option of plot: 'colour'" },
-    { "mn.plot({ 'a' })", "value 1 is a string" }, { "mn.plot(mn.tensor { shape = { 2, 2, 2 } })", "3 axes, expected one or two" },
-    { "mn.plot('nowhere')", "unknown quantity of nowhere" },
-  } do
-    local text = plotted(case[1])
-    t.ok(text:find(case[2], 1, true) and select(2, text:gsub("\n", "")) == 1, case[1] .. ": " .. text)
-  end
 end)
 
 os.execute("rm -rf '" .. dir .. "'")

@@ -13,8 +13,7 @@ local repl = { name = "repl", doc = "interactive Lua with mn loaded", about = [[
 The value of a line is printed: elements of tensors, keys of tables; print is mn.print.
 Tab completes names, the arrow keys recall lines, ?name prints help, Ctrl-C interrupts, Ctrl-D quits.
   > x = mn.tensor { 1, 2, 3 }
-  > x:square():sum()
-  > mn.plot(mn.tensor { 1, 4, 9, 16 })]] }
+  > x:square():sum()]] }
 local EVERY = 1000                                   -- instructions between two checks for Ctrl-C
 
 -- ---- evaluating ----

@@ -39,7 +39,6 @@ insight.parts = {
     readings_of_frame = { "mneme.insight.measure.readings_of_frame", fields = { "answers", "episode", "job", "map", "settle", "worth" } },
     timing = { "mneme.insight.measure.timing", fields = { "fill", "forward", "looking_back", "memory", "sequence", "step", "training" } },
     weight_transplant = { "mneme.insight.measure.weight_transplant" } } },
-  plot = { "mneme.insight.view.plot" },
 }
 
 return insight
