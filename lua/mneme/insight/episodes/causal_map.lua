@@ -11,6 +11,7 @@ local memory_rows = require "mneme.insight.episodes.memory_rows"
 local part_map = require "mneme.insight.episodes.part_map"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
+local tables = require "mneme.base.tables"
 
 local C, pause = engine.C, progress.pause
 local causal_map = { columns = 24 }   -- steps in which parts are erased, unless `every` or `columns` says otherwise
@@ -210,8 +211,11 @@ end
 
 -- ---- a map ----
 
-local known = { by = true, columns = true, measure = true, seed = true, every = true, on_column = true, steps = true, test = true }
-local measures = { success = true, ["return"] = true, kl = true }
+local function whole_number(value) return type(value) == "number" and value % 1 == 0 and value >= 1 end
+
+-- Options, and what they may be: words, a check of a number, or anything.
+local known = { by = { "head", "layer" }, measure = { "kl", "return", "success" }, test = { "erase", "hold" }, columns = whole_number, every = whole_number,
+  seed = true, on_column = true, steps = true }
 
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
@@ -226,32 +230,23 @@ function causal_map.new(carrier, worker, options)
   errors.need("causal map: the carrier", carrier, "agent", "a Stepper")
   errors.need("causal map: the worker", worker, "agent", "a Stepper")
   options = options or {}
-  for key in pairs(options) do
-    if not known[key] then errors.unknown("option of a causal map:", key, { "by", "columns", "every", "measure", "on_column", "seed", "steps", "test" }) end
+  for key, value in pairs(options) do
+    local may = known[key]
+    if not may then errors.unknown("option of a causal map:", key, tables.keys(known)) end
+    if type(may) == "table" and not tables.has(may, value) then errors.unknown(("%s of a causal map:"):format(key), value, may) end
+    if may == whole_number and not whole_number(value) then
+      errors.usage(("causal map: %s=%s, expected a whole number of at least 1"):format(key, tostring(value)))
+    end
   end
-  if options.test and options.test ~= "erase" and options.test ~= "hold" then
-    errors.unknown("test of a causal map:", options.test, { "erase", "hold" })
+  if options.columns and (options.every or options.steps) then
+    errors.usage "causal map: expected columns= or the steps themselves (every=), got both"
   end
-  if options.measure and not measures[options.measure] then
-    errors.unknown("measure of a causal map:", options.measure, { "kl", "return", "success" })
-  end
-  if options.by and options.by ~= "head" and options.by ~= "layer" then
-    errors.unknown("rows of a causal map:", options.by, { "head", "layer" })
-  end
-  local every = options.every
-  if every and (type(every) ~= "number" or every % 1 ~= 0 or every < 1) then
-    errors.usage(("causal map: every=%s, expected a whole number of at least 1"):format(tostring(every)))
-  end
-  local columns = options.columns
-  if columns and (type(columns) ~= "number" or columns % 1 ~= 0 or columns < 1) then
-    errors.usage(("causal map: columns=%s, expected a whole number of at least 1"):format(tostring(columns)))
-  elseif columns and (every or options.steps) then errors.usage "causal map: expected columns= or the steps themselves (every=), got both" end
   if carrier == worker or carrier.num_envs ~= worker.num_envs then
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
     outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
-    seed = options.seed or 12345, every = every, asked_for = columns, steps = options.steps, on_column = options.on_column, done = false,
+    seed = options.seed or 12345, every = options.every, asked_for = options.columns, steps = options.steps, on_column = options.on_column, done = false,
     coarse = false, cells_done = 0, spent = 0, played = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self

@@ -32,21 +32,21 @@ contributions.LITTLE = 0.02        -- of a policy's probability: less counts as 
 local Job = {}
 Job.__index = Job
 
----The parts that a memory divides into, without those that are sums of others.
+---All of a memory, then the parts that it divides into, without those that are sums of others.
 ---@param core Core
----@return MemoryRow[]
+---@return MemoryRow[] rows the first is all; each with its parts, see interventions.parts
 function contributions.parts_of(core)
   local function finest(by)
     local list, divided = {}, {}
     local rows = memory_rows.list(core, by)
     for _, row in ipairs(rows) do if row.layer and row.word ~= "layers." .. row.layer then divided[row.layer] = true end end
-    for _, row in ipairs(rows) do
-      if row.word ~= "all" and not (divided[row.layer] and row.word == "layers." .. row.layer) then list[#list + 1] = row end
-    end
-    return #list > 0 and list or rows
+    for _, row in ipairs(rows) do if not (divided[row.layer] and row.word == "layers." .. row.layer) then list[#list + 1] = row end end
+    return list
   end
   local rows = finest "head"
-  return #rows <= MOST_ROWS and rows or finest "layer"
+  if #rows > MOST_ROWS + 1 then rows = finest "layer" end
+  for _, row in ipairs(rows) do row.parts = interventions.parts(core, row.word) end
+  return rows
 end
 
 -- ---- the agent, some environments at a time ----
@@ -214,18 +214,25 @@ end
 
 -- ---- the work ----
 
--- An episode again, from its beginning, or from the state after an intervention: states before the steps of `columns`, its policies, and whether these
--- are those of the history.
-local function replay(self, run, history, after, blank)
-  local states, policies, wanted, same = {}, {}, {}, true
-  for _, i in ipairs(self.columns) do wanted[i] = true end
+---An episode of a job's agent again, from its beginning.
+---@param self table { agent, judge, deadline }
+---@param run table of contributions.runner, of one environment
+---@param history Entry[]
+---@param o table? { columns = steps, as indices, before which states are kept; last = index; after = Frame whose memory it begins with, and first = the
+---  index of the step that follows; blank = index of a step that is not observed }
+---@return table states by index
+---@return table policies by index
+---@return boolean same these are the policies of the history
+function contributions.again(self, run, history, o)
+  local states, policies, wanted, same, n = {}, {}, {}, true, self.agent.actions
+  for _, i in ipairs(o.columns) do wanted[i] = true end
   tensor.keep(self.agent.core:initial(1), run.state)
-  for name, array in pairs(after and after.memory or {}) do ffi.copy(run.state[name]:data(), array.values, 4 * run.state[name]:size()) end
-  for i = after and self.first or 1, #history do
+  for name, array in pairs(o.after and o.after.memory or {}) do ffi.copy(run.state[name]:data(), array.values, 4 * run.state[name]:size()) end
+  for i = o.after and o.first or 1, o.last or #history do
     if wanted[i] then states[i] = tensor.keep(run.state) end
-    local policy = run.step(i, { history }, i == blank)
-    policies[i] = ffi.new("float[?]", self.actions)
-    ffi.copy(policies[i], policy, 4 * self.actions)
+    local policy = run.step(i, { history }, i == o.blank)
+    policies[i] = ffi.new("float[?]", n)
+    ffi.copy(policies[i], policy, 4 * n)
     same = same and (not history[i].policy or self.judge.same(policy, history[i]))
     pause(self)
   end
@@ -241,7 +248,7 @@ local function column(self, run, i, mine, others)
   for r = 0, B - 1 do
     local into, from = mine.states[i], others and others[i] or self.start
     if self.other then into, from = r < R and mine.states[i] or others[i], r < R and others[i] or mine.states[i] end
-    interventions.copy(core, self.whole, into, 0, 1, run.state, r, B)
+    interventions.copy(core, self.rows[1].parts, into, 0, 1, run.state, r, B)
     interventions.copy(core, self.rows[r % R + 1].parts, from, 0, 1, run.state, r, B)
   end
   for r = 1, R do of[r] = ffi.new("float[?]", n + 1) end
@@ -282,7 +289,7 @@ end
 
 local function work(self)
   local one = contributions.runner(self.agent, self.space, 1, 1)
-  local states, policies, same = replay(self, one, self.history, self.after)
+  local states, policies, same = contributions.again(self, one, self.history, self)
   local mine = { states = states, policies = policies }
   if not same then
     self.problem = "not shown: the agent does not act like this on these observations from an empty memory: its memory was changed, was not empty, or it "
@@ -290,11 +297,11 @@ local function work(self)
     return
   end
   local others
-  if self.from then others = replay(self, one, self.history, nil, self.from)
+  if self.from then others = contributions.again(self, one, self.history, { columns = self.columns, blank = self.from })
   elseif self.env then
     self.other = find_other(self)
     if not self.other then self.problem = ("not shown: none of %d other episodes has another cue"):format(TRIES) return end
-    others, self.other_policies = replay(self, one, self.other)
+    others, self.other_policies = contributions.again(self, one, self.other, { columns = self.columns })
     while #self.columns > 0 and self.columns[#self.columns] > #self.other do table.remove(self.columns) end
   end
   local R = #self.rows
@@ -418,14 +425,7 @@ function contributions.new(agent, history, from, after, env)
     return self
   end
   self.space, self.actions, self.judge, self.along = agent.observation_space, agent.actions, contributions.judge(agent), agent.kind.each
-  self.rows, self.start = {}, agent.core:initial(1)
-  local rows = contributions.parts_of(agent.core)
-  if rows[1].word ~= "all" then table.insert(rows, 1, { word = "all", text = "all" }) end
-  for r, row in ipairs(rows) do
-    self.rows[r] = { word = row.word, text = row.text, layer = row.layer, head = row.head, parts = interventions.parts(agent.core, row.word) }
-  end
-  self.whole = {}
-  for i, name in ipairs(agent.core:state_names()) do self.whole[i] = { name = name } end
+  self.rows, self.start = contributions.parts_of(agent.core), agent.core:initial(1)
   local every = math.max(1, math.ceil((self.n - 1) / COLUMNS))
   for i = self.n, math.max(self.first, (from or 1) + 1), -every do table.insert(self.columns, 1, i) end
   self.routine = coroutine.create(work)

@@ -1,7 +1,6 @@
 -- patching.lua -- which part of the memory carries what decides between two episodes: the state of a part before a step of episode A is put into
 -- episode B, whose observations stay as they were, and what B decides at one later step is compared (activation patching).  And by which way: the
 -- change reaches the decision through one other part alone, while all others are there as B left them (path patching).
-local ffi = require "ffi"
 local contributions = require "mneme.insight.episodes.contributions"
 local frames = require "mneme.insight.episodes.frames"
 local interventions = require "mneme.insight.episodes.interventions"
@@ -42,27 +41,18 @@ function patching.play(p, most)
   return film.last.history
 end
 
--- An episode again: calls at(i, state) before each step; the policies, or false where they do not come out.
-local function again(self, history, run, last, at)
-  local policies = {}
-  tensor.keep(self.agent.core:initial(1), run.state)
-  for i = 1, last do
-    at(i, run.state)
-    local policy = run.step(i, { history })
-    if not self.judge.same(policy, history[i]) then return false end
-    policies[i] = ffi.new("float[?]", self.actions)
-    ffi.copy(policies[i], policy, 4 * self.actions)
-    pause(self)
-  end
-  return policies
+-- Some steps of an episode again: its policies, or nil where they do not come out, and the states before the steps of `columns`.
+local function again(self, history, run, last, columns)
+  local states, policies, same = contributions.again(self, run, history, { last = last, columns = columns })
+  return same and policies or nil, states
 end
 
 -- The step of B whose policy moves most if the whole memory is A's there.
 local function find_decision(self, one)
-  local memory, probe, best = {}, self.run(1), -1
-  local last = math.min(#self.A, #self.B)
-  local own = again(self, self.A, one, last, function(i, state) memory[i] = tensor.keep(state) end)
-    and again(self, self.B, one, last, function() end)
+  local probe, best, last, all = self.run(1), -1, math.min(#self.A, #self.B), {}
+  for i = 1, last do all[i] = i end
+  local there, memory = again(self, self.A, one, last, all)
+  local own = there and again(self, self.B, one, last, {})
   if not own then return false end
   for i = 1, last do
     tensor.keep(memory[i], probe.state)
@@ -99,7 +89,7 @@ end
 local function column(self, all, c, from, B_at, B_end)
   local core, R, d = self.agent.core, #self.parts, self.decision + 1
   local t = self.map.steps[c] + 1
-  for r = 0, R - 1 do interventions.copy(core, self.whole, B_at, 0, 1, all.state, r, R) end
+  for r = 0, R - 1 do interventions.copy(core, self.parts[1].parts, B_at, 0, 1, all.state, r, R) end
   for r, row in ipairs(self.parts) do interventions.copy(core, row.parts, from, 0, 1, all.state, r - 1, R) end
   for k = t, d - 1 do
     all.step(k, { self.B })
@@ -115,7 +105,7 @@ local function column(self, all, c, from, B_at, B_end)
   for r, cell in ipairs(cells_of(self, p, R)) do self.cells[r][c] = cell end
   for q = 2, R do
     for r = 0, R - 1 do
-      interventions.copy(core, self.whole, B_end, 0, 1, all.state, r, R)
+      interventions.copy(core, self.parts[1].parts, B_end, 0, 1, all.state, r, R)
       interventions.copy(core, self.parts[q].parts, patched, r, R, all.state, r, R)
     end
     p = all.step(d, { self.B })
@@ -163,17 +153,15 @@ local function work(self)
   for step = self.decision, 1, -every do if not self.at or step == self.at then table.insert(steps, 1, step) end end
   if self.at and #steps == 0 then steps[1] = self.at end
   if #steps == 0 then self.problem = "not shown: nothing is remembered before the first step" return end
-  local wanted, a_at, b_at, b_end = {}, {}, {}, nil
-  for _, step in ipairs(steps) do wanted[step + 1] = true end
-  local own = again(self, self.A, one, steps[#steps] + 1, function(i, state) if wanted[i] then a_at[i] = tensor.keep(state) end end)
-    and again(self, self.B, one, d, function(i, state)
-      if wanted[i] then b_at[i] = tensor.keep(state) end
-      if i == d then b_end = tensor.keep(state) end
-    end)
+  local columns = { d }
+  for _, step in ipairs(steps) do columns[#columns + 1] = step + 1 end
+  local there, a_at = again(self, self.A, one, steps[#steps] + 1, columns)
+  if not there then self.problem = wrong return end
+  local own, b_at = again(self, self.B, one, d, columns)
   if not own then self.problem = wrong return end
   self.own, self.action = own[d], self.B[d].did or self.B[d].action
   local all = self.run(#self.parts)
-  for c = #steps, 1, -1 do column(self, all, c, a_at[steps[c] + 1], b_at[steps[c] + 1], b_end) end
+  for c = #steps, 1, -1 do column(self, all, c, a_at[steps[c] + 1], b_at[steps[c] + 1], b_at[d]) end
   add_paths(self)
 end
 
@@ -198,14 +186,8 @@ function patching.new(agent, A, B, options)
     stands = ("%.0f %% or more"):format(100 * contributions.LITTLE) }
   self.done = self.problem ~= nil
   if self.done then return self end
-  self.actions, self.judge, self.whole, self.parts = agent.actions, contributions.judge(agent), {}, { { word = "all", text = "all" } }
-  for i, name in ipairs(agent.core:state_names()) do self.whole[i] = { name = name } end
-  for _, row in ipairs(contributions.parts_of(agent.core)) do
-    if row.word ~= "all" then self.parts[#self.parts + 1] = { word = row.word, text = row.text, layer = row.layer, head = row.head } end
-  end
-  for r, row in ipairs(self.parts) do
-    row.parts, self.cells[r], self.map.rows[r] = interventions.parts(agent.core, row.word), {}, row
-  end
+  self.actions, self.judge, self.parts = agent.actions, contributions.judge(agent), contributions.parts_of(agent.core)
+  for r, row in ipairs(self.parts) do self.cells[r], self.map.rows[r] = {}, row end
   self.run = function(n) return contributions.runner(agent, agent.observation_space, n) end
   self.routine = coroutine.create(work)
   return self

@@ -6,7 +6,6 @@ local ffi = require "ffi"
 local example_random = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
 local contributions = require "mneme.insight.episodes.contributions"
-local interventions = require "mneme.insight.episodes.interventions"
 local part_map = require "mneme.insight.episodes.part_map"
 local progress = require "mneme.base.progress"
 local ridge = require "mneme.insight.measure.ridge"
@@ -421,12 +420,7 @@ function readings.new(stepper, options)
   end
   local self = setmetatable({ stepper = stepper, facts = facts, classes = classes, seed = options.seed or 12345, last = options.last, every = options.every,
     cells = {}, maps = {}, lengths = {}, learns = {}, played = 0, read = 0, parts_read = 0, done = false, deadline = math.huge }, Job)
-  self.parts = { { word = "all", text = "all", parts = interventions.parts(core, "all") } }
-  for _, row in ipairs(contributions.parts_of(core)) do
-    if row.word ~= "all" then
-      self.parts[#self.parts + 1] = { word = row.word, text = row.text, layer = row.layer, head = row.head, parts = interventions.parts(core, row.word) }
-    end
-  end
+  self.parts = contributions.parts_of(core)
   local total, whole = 0, {}
   for at, part in ipairs(self.parts) do
     part.at, part.sources = at, reading_samples.sources(stepper, part)
