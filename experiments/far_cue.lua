@@ -3,15 +3,13 @@
 -- Both start with gates that keep what they hold as long as the corridor is (core.remember=chrono), so that nothing else is in the way.
 local mn = require "mneme"
 
-local function memory(core, credit, sizes)
-  local set = { core = core, credit = credit }
-  for key, value in pairs(sizes) do set["core." .. key] = value end
-  return { label = credit and core .. ", " .. credit or core, set = set }
-end
-
-local vector, layer = { d_model = 64, remember = "chrono" }, { n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, remember = "chrono" }
-local memories = { memory("mingru", "window", vector), memory("mingru", "exact", vector), memory("agalite", "window", layer),
-  memory("agalite", "exact", layer), memory("gru", nil, { d_model = 64 }) }
+local mingru = { "mingru", d_model = 64, remember = "chrono" }
+local agalite = { "agalite", n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, remember = "chrono" }
+local memories = {
+  { label = "mingru, window", set = { core = mingru, credit = "window" } }, { label = "mingru, exact", set = { core = mingru, credit = "exact" } },
+  { label = "agalite, window", set = { core = agalite, credit = "window" } }, { label = "agalite, exact", set = { core = agalite, credit = "exact" } },
+  { label = "gru", set = { core = { "gru", d_model = 64 } } },
+}
 
 local function solves(corridor, core)
   return { id = corridor .. "-" .. core, source = "ours",

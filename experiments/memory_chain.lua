@@ -4,17 +4,16 @@
 -- "That keeps": its gates begin by keeping as long as the chain is (core.remember=chrono); minGRU's published ones begin with a half-life of one step.
 local mn = require "mneme"
 
-local function memory(core, credit, sizes, about)
-  local set = { core = core, credit = credit }
-  for key, value in pairs(sizes) do set["core." .. key] = value end
-  return { label = ("%s%s, %s"):format(core, about or "", credit), set = set }
-end
-
-local published, vector = { d_model = 32 }, { d_model = 32, remember = "chrono" }
-local layer = { n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, r = 1, remember = "chrono" }
-local memories = { memory("rtu", "exact", published), memory("rtu", "trace", published), memory("mingru", "exact", vector, " that keeps"),
-  memory("mingru", "trace", vector, " that keeps"), memory("mingru", "exact", published), memory("mingru", "trace", published),
-  memory("agalite", "exact", layer), memory("gru", "trace", published) }
+local rtu, mingru, keeps = { "rtu", d_model = 32 }, { "mingru", d_model = 32 }, { "mingru", d_model = 32, remember = "chrono" }
+local agalite = { "agalite", n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, r = 1, remember = "chrono" }
+local memories = {
+  { label = "rtu, exact", set = { core = rtu, credit = "exact" } }, { label = "rtu, trace", set = { core = rtu, credit = "trace" } },
+  { label = "mingru that keeps, exact", set = { core = keeps, credit = "exact" } },
+  { label = "mingru that keeps, trace", set = { core = keeps, credit = "trace" } },
+  { label = "mingru, exact", set = { core = mingru, credit = "exact" } }, { label = "mingru, trace", set = { core = mingru, credit = "trace" } },
+  { label = "agalite, exact", set = { core = agalite, credit = "exact" } },
+  { label = "gru, trace", set = { core = { "gru", d_model = 32 }, credit = "trace" } },
+}
 
 local function solves(length, core)
   return { id = length .. "-" .. core:gsub("%s", "-"), source = core == "rtu" and "Elelimy et al. 2026, arXiv 2605.24709" or "ours",

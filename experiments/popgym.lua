@@ -3,15 +3,11 @@
 -- normalised: 0 is the best policy known without a memory, 1 a perfect one (docs/tasks.md says of which tasks both are known).
 local mn = require "mneme"
 
-local layer = { n_layers = 1, d_model = 64, d_head = 16, n_heads = 4, d_ffn = 64 }
-local function memory(name, core, sizes)
-  local set = { core = core }
-  for key, value in pairs(sizes) do set["core." .. key] = value end
-  return { label = name, set = set }
-end
-local gru, none = memory("gru", "gru", { d_model = 64 }), memory("no memory", "feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 })
-local memories = { gru, memory("lstm", "lstm", { d_model = 64 }), memory("mingru", "mingru", { d_model = 64 }), memory("agalite", "agalite", layer),
-  memory("gtrxl", "gtrxl", layer), none, quick = { gru, none } }
+local gru = { label = "gru", set = { core = { "gru", d_model = 64 } } }
+local none = { label = "no memory", set = { core = { "feedforward", n_layers = 2, d_model = 64, d_ffn = 64 } } }
+local memories = { gru, { label = "lstm", set = { core = { "lstm", d_model = 64 } } }, { label = "mingru", set = { core = { "mingru", d_model = 64 } } },
+  { label = "agalite", set = { core = { "agalite", n_layers = 1, d_model = 64, d_head = 16, n_heads = 4, d_ffn = 64 } } },
+  { label = "gtrxl", set = { core = { "gtrxl", n_layers = 1, d_model = 64, d_head = 16, n_heads = 4, d_ffn = 64 } } }, none, quick = { gru, none } }
 
 -- Each task's environment, and what a GRU is published to return on the three levels.
 local tasks = { { "repeat_first", 1, 1, 0.940 }, { "repeat_previous", 1, -0.315, -0.428 }, { "autoencode", -0.283, -0.425, -0.456 },
