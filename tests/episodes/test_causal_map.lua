@@ -58,7 +58,7 @@ for _, case in ipairs(core_rig.cases()) do
     t.test(case.name .. ": erasing nothing changes nothing; every cell is that of an episode run from the beginning", function()
       t.ok(map:work())
       local p = wanderer(case.settings)
-      local nothing = { seeds = seeds(), draws = SEED, act = false, most = ENVS, first = 0 }
+      local nothing = { seed = SEED, act = false, most = ENVS, first = 0 }
       local untouched = paired_episodes.round(p, interventions.new(p, {}), nothing)
       local as_they_are = {}
       for i, o in ipairs(map.outcomes) do as_they_are[i] = { score = o.score, ret = o.ret, length = o.length } end
@@ -72,7 +72,7 @@ for _, case in ipairs(core_rig.cases()) do
       local column = map.columns[#map.columns]
       for r, row in ipairs(map.rows) do
         local list = interventions.new(p, { { kind = "erase", what = row.word, at = column.at } })
-        local whole = paired_episodes.round(p, list, { seeds = seeds(), draws = SEED, act = true, most = ENVS, first = 0 })
+        local whole = paired_episodes.round(p, list, { seed = SEED, act = true, most = ENVS, first = 0 })
         for i, env in ipairs(column.envs) do t.eq(column.base[i] - column.loss[r][i], whole[env + 1].ret, row.word) end
       end
     end)

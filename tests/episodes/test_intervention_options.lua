@@ -165,7 +165,7 @@ t.test("what a window shows is what mneme intervene does", function()
       local list = interventions.new(p, { spec })
       for arm, path in ipairs { left, right } do
         local where = ("%s/arm-%d"):format(folder, arm)
-        paired_episodes.round(p, list, { seeds = { 8 }, draws = 8, act = arm == 2, most = 1, folder = where, first = 1 })
+        paired_episodes.round(p, list, { seed = 8, act = arm == 2, most = 1, folder = where, first = 1 })
         local a, b = mn.trajectory(folder .. "/" .. path), mn.trajectory(where .. "/episode-1.mnt")
         t.eq(a.steps, b.steps)
         t.eq(a.start, b.start)

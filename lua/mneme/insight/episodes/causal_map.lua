@@ -37,32 +37,13 @@ Map.__index = Map
 
 -- ---- episodes ----
 
--- Runs the episodes of some environments to their ends.
----@param watch fun(out: table)? called between forward() and step()
----@param before fun(k: integer)? called before step k of these
-local function finish(self, p, envs, watch, before)
-  local out, left, k = {}, #envs, 0
-  while left > 0 do
-    if before then before(k) end
-    k = k + 1
-    p:forward()
-    if watch then watch(out) end
-    p:step()
+-- Episodes of a stepper, in pieces of work: see Stepper:play.
+local function play(self, p, o)
+  o.pause = function()
     self.played = self.played + 1
-    for _, b in ipairs(envs) do
-      if not out[b] and p.done[b] ~= 0 then
-        out[b], left = p.env:outcome(b), left - 1
-      end
-    end
     pause(self)
   end
-  return out
-end
-
-local function begin(self, p)
-  local seeds = {}
-  for b = 0, p.num_envs - 1 do seeds[b + 1] = (self.seed + b) % 2 ^ 53 end
-  p:restart(seeds, self.seed)
+  return p:play(o)
 end
 
 -- Between forward() and step(): each action is the likeliest one in place of the one drawn.
@@ -81,11 +62,10 @@ end
 
 -- The same episodes with the likeliest action at each step, where some fail: what fails in them without a draw.
 local function survey_greedy(self)
-  local p, envs, failed = self.carrier, {}, false
-  for b, o in ipairs(self.outcomes) do envs[b], failed = b - 1, failed or o.score < 1 end
+  local p, failed = self.carrier, false
+  for _, o in ipairs(self.outcomes) do failed = failed or o.score < 1 end
   if not failed or p.greedy ~= 0 or p.env.action_space.kind ~= "discrete" then return end
-  begin(self, p)
-  local out = finish(self, p, envs, take_likeliest(p))
+  local out = play(self, p, { seed = self.seed, watch = take_likeliest(p) })
   for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score or 0 end
 end
 
@@ -93,17 +73,15 @@ local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear =
 
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
-  local p, envs, scored, graded = self.carrier, {}, false, false
-  for b = 0, p.num_envs - 1 do envs[b + 1] = b end
-  begin(self, p)
+  local p, scored, graded = self.carrier, false, false
   local counter = decisions.counter(p)
-  local out = finish(self, p, envs, counter and function(ended)
+  local out = play(self, p, { seed = self.seed, watch = counter and function(_, _, ended)
     for b in pairs(ended) do if not ended[b].wrong then put(ended[b], counter.take(b)) end end
     counter.note()
-  end)
-  for i, b in ipairs(envs) do
+  end })
+  for b = 0, p.num_envs - 1 do
     if counter and not out[b].wrong then put(out[b], counter.take(b)) end
-    self.outcomes[i] = out[b]
+    self.outcomes[b + 1] = out[b]
     scored = scored or out[b].score ~= nil
   end
   if self.measure == "success" and not scored then p.env:refuse_score "measure=success" end
@@ -140,16 +118,14 @@ local function recorder(p, kept)
 end
 
 -- The same actions with another memory: adds up how far each policy is from the kept one, until the episode ends.
-local function comparer(p, kept, envs, total)
-  local space, at = p.env.action_space, 0
-  return function(out)
-    at = at + 1
-    local step, kl = kept[at], p.agent:divergence(kept[at].policy, p.logits:data() + p.row * p.num_envs * p.agent.actions, p.num_envs)
-    for _, b in ipairs(envs) do
-      if not out[b] then
-        total[b] = (total[b] or 0) + math.max(0, kl[b])
-        space:put(p:acting(), b, space:read(step.actions, b))
-      end
+local function comparer(p, kept, total)
+  local space = p.env.action_space
+  return function(k, living)
+    local step = kept[k + 1]
+    local kl = p.agent:divergence(step.policy, p.logits:data() + p.row * p.num_envs * p.agent.actions, p.num_envs)
+    for _, b in ipairs(living) do
+      total[b] = (total[b] or 0) + math.max(0, kl[b])
+      space:put(p:acting(), b, space:read(step.actions, b))
     end
   end
 end
@@ -160,13 +136,13 @@ local function measure_column(self, at, envs)
   local by_policy = self.measure == "kl"
   local held = self.test_of == "hold"
   p:restore(moment)
-  local without = finish(self, p, envs, by_policy and recorder(p, kept), held and change(self, "all", at, {}) or nil)
+  local without = play(self, p, { envs = envs, watch = by_policy and recorder(p, kept), before = held and change(self, "all", at, {}) })
   local column = { at = at, envs = envs, base = {}, loss = {} }
   for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
   for r, row in ipairs(self.rows) do
     local total, loss = {}, {}
     p:restore(moment)
-    local with = finish(self, p, envs, by_policy and comparer(p, kept, envs, total), change(self, row.word, at, envs))
+    local with = play(self, p, { envs = envs, watch = by_policy and comparer(p, kept, total), before = change(self, row.word, at, envs) })
     for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
     column.loss[r] = loss
     self.cells_done = self.cells_done + 1
@@ -177,23 +153,19 @@ end
 -- One pass over the steps: every `stride`th column that is missing, the last one among them.  The carrier plays the episodes once more, untouched; at
 -- each such step the worker takes over its state.
 local function pass(self, stride)
-  local p, n, step, envs = self.carrier, #self.steps, 0, {}
-  begin(self, p)
-  for b = 0, p.num_envs - 1 do envs[b + 1] = b end
+  local n, column_of, reached = #self.steps, {}, 0
   for column = n - math.floor((n - 1) / stride) * stride, n, stride do
-    while not self.columns[column] and step < self.steps[column] and #envs > 0 do
-      p:forward()
-      p:step()
-      self.played = self.played + 1
-      local left = {}
-      for _, b in ipairs(envs) do if p.done[b] == 0 then left[#left + 1] = b end end
-      envs, step = left, step + 1
-      pause(self)
-    end
-    if not self.columns[column] then
-      self.columns[column] = #envs > 0 and measure_column(self, step, envs) or { at = self.steps[column], envs = {}, base = {}, loss = {} }
-      if #envs == 0 then self.cells_done = self.cells_done + #self.rows elseif self.on_column then self.on_column(self) end
-    end
+    if not self.columns[column] then column_of[self.steps[column]], reached = column, self.steps[column] end
+  end
+  if reached == 0 then return end
+  play(self, self.carrier, { seed = self.seed, most = reached + 1, before = function(step, envs)
+    local column = column_of[step]
+    if not column then return end
+    column_of[step], self.columns[column] = nil, measure_column(self, step, envs)
+    if self.on_column then self.on_column(self) end
+  end })
+  for step, column in pairs(column_of) do            -- which no episode reaches
+    self.columns[column], self.cells_done = { at = step, envs = {}, base = {}, loss = {} }, self.cells_done + #self.rows
   end
 end
 

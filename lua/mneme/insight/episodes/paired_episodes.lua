@@ -21,43 +21,33 @@ end
 ---One whole episode in every environment.
 ---@param p Stepper
 ---@param list Interventions
----@param o table { seeds = of each environment, draws = of the sampled actions, act = whether to intervene, most = environments that
----  count, folder = for trajectories or nil, first = number of the first environment's episode, pause = function() or nil, called after each step }
+---@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for trajectories or nil, first = number of the first environment's episode, pause = function() or nil, called after each step }
 ---@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied } by environment; nil after a signal
 function paired_episodes.round(p, list, o)
-  p:restart(o.seeds, o.draws)
-  list:release()
-  local out, left, step, nobody, refused = {}, p.num_envs, 0, {}, {}
-  local kept = begin_recordings(p, o.folder)
-  while left > 0 do
-    local living, counting = {}, {}
-    for b = 0, p.num_envs - 1 do
-      if not out[b + 1] then
-        living[#living + 1] = b
-        if b < o.most then counting[#counting + 1] = b end
-      end
+  local refused, out, actions, kept = {}, {}, nil, nil
+  local function before(step, living)
+    if step == 0 then                                       -- the episodes have begun
+      list:release()
+      kept = begin_recordings(p, o.folder)
     end
-    local applied, not_applied = list:before(step, o.act and counting or nobody)
-    for _, d in ipairs(applied) do
-      if kept then kept[d.env]:intervene(d.note, p:observations() + d.env * p.n) end
-    end
+    local counting = {}
+    for _, b in ipairs(living) do if o.act and b < o.most then counting[#counting + 1] = b end end
+    local applied, not_applied = list:before(step, counting)
+    for _, d in ipairs(kept and applied or {}) do kept[d.env]:intervene(d.note, p:observations() + d.env * p.n) end
     for _, env in ipairs(not_applied) do refused[env] = true end
-    p:forward()
-    local actions, space = p:acting(), p.env.action_space
-    p:step()
-    for _, b in ipairs(living) do
-      if kept then
-        kept[b]:add(space:read(actions, b), p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
-      end
-      if p.done[b] ~= 0 then
-        out[b + 1], left = p.env:outcome(b), left - 1
-        out[b + 1].refused = refused[b]
-        if kept and b < o.most then kept[b]:write(("%s/episode-%d.mnt"):format(o.folder, o.first + b)) end
-      end
+  end
+  local function record(living)
+    for _, b in ipairs(kept and living or {}) do
+      kept[b]:add(p.env.action_space:read(actions, b), p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
+      if p.done[b] ~= 0 and b < o.most then kept[b]:write(("%s/episode-%d.mnt"):format(o.folder, o.first + b)) end
     end
-    step = step + 1
-    if o.pause then o.pause() end
-    if C.mn_interrupted() ~= 0 then return nil end
+  end
+  local outcomes, stopped = p:play { seed = o.seed, before = before, watch = function() actions = p:acting() end, after = record, pause = o.pause,
+    stops = function() return C.mn_interrupted() ~= 0 end }
+  if stopped then return nil end
+  for b, outcome in pairs(outcomes) do
+    outcome.refused = refused[b]
+    out[b + 1] = outcome
   end
   return out
 end
@@ -70,11 +60,10 @@ end
 function paired_episodes.play(p, list, o)
   local pairs_of = {}
   while #pairs_of < o.episodes do
-    local first, seeds = #pairs_of, {}
-    for b = 0, p.num_envs - 1 do seeds[b + 1] = (o.seed + first + b) % 2 ^ 53 end
+    local first = #pairs_of
     local function arm(act, name)
-      return paired_episodes.round(p, list, { seeds = seeds, draws = o.seed + first, act = act, most = o.episodes - first,
-        first = first, folder = o.record and o.record .. "/" .. name, pause = o.pause })
+      return paired_episodes.round(p, list, { seed = o.seed + first, act = act, most = o.episodes - first, first = first,
+        folder = o.record and o.record .. "/" .. name, pause = o.pause })
     end
     local without = arm(false, "without")
     local with = without and arm(true, "with")

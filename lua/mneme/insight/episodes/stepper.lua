@@ -232,6 +232,37 @@ function Stepper:step()
   return ended
 end
 
+---Run the episodes of some environments to their ends, in step.
+---@param o table { envs = indices, nil: all; seed: before, environment b begins episode seed + b, and actions are drawn by seed; most = steps;
+---  before = fun(k, living, outcomes), between step() and forward() of step k, from 0; watch = likewise between forward() and step(); after = fun(living)
+---  after step(); pause = fun(), called last; stops = fun(): boolean, the episodes are left }
+---@return table<integer, table> outcomes by environment: { score, ret, length } of the episodes that are over
+---@return boolean? stopped
+function Stepper:play(o)
+  local living, outcomes, k = o.envs and { unpack(o.envs) } or {}, {}, 0
+  for b = 0, o.envs and -1 or self.num_envs - 1 do living[b + 1] = b end
+  if o.seed then
+    local seeds = {}
+    for b = 0, self.num_envs - 1 do seeds[b + 1] = (o.seed + b) % 2 ^ 53 end
+    self:restart(seeds, o.seed)
+  end
+  while #living > 0 and k < (o.most or math.huge) do
+    local left = {}
+    if o.before then o.before(k, living, outcomes) end
+    self:forward()
+    if o.watch then o.watch(k, living, outcomes) end
+    self:step()
+    if o.after then o.after(living) end
+    for _, b in ipairs(living) do
+      if self.done[b] ~= 0 then outcomes[b] = self.env:outcome(b) else left[#left + 1] = b end
+    end
+    living, k = left, k + 1
+    if o.pause then o.pause() end
+    if o.stops and o.stops() then return outcomes, true end
+  end
+  return outcomes
+end
+
 -- The memory of one environment's agent: name -> array.
 local function memory(self, b)
   local list = {}

@@ -256,29 +256,15 @@ local function read_step(self, k, envs, truths)
   settle(self.parts[1], { read_all(self.parts[1], 1, all.products, x, mean, scale) })
 end
 
--- Plays the episodes; visit(step, environments whose episode is not over).
+-- Plays the episodes up to a step; visit(step, environments whose episode is not over).
 local function play(self, last, visit)
-  local p, living, step, seeds = self.stepper, {}, 0, {}
-  for b = 0, p.num_envs - 1 do living[b + 1], seeds[b + 1] = b, (self.seed + b) % 2 ^ 53 end
-  p:restart(seeds, self.seed)
-  while #living > 0 and step <= last do
-    p:forward()
-    visit(step, living)
-    p:step()
-    local left = {}
-    for _, b in ipairs(living) do
-      if p.done[b] == 0 then left[#left + 1] = b else self.lengths[b] = step + 1 end
-    end
-    living, step = left, step + 1
-    pause(self)
-  end
+  return self.stepper:play { seed = self.seed, most = last + 1, watch = visit, pause = function() pause(self) end }
 end
 
 local function work(self)
-  local p = self.stepper
-  play(self, self.last or math.huge, function(step) self.played = step + 1 end)
-  local lengths = {}
-  for b = 0, p.num_envs - 1 do lengths[b + 1] = self.lengths[b] or self.played end
+  local p, lengths, played = self.stepper, {}, 0
+  local outcomes = play(self, self.last or math.huge, function(step) played = step + 1 end)
+  for b = 0, p.num_envs - 1 do lengths[b + 1] = outcomes[b] and outcomes[b].length or played end
   table.sort(lengths)
   local last = math.min(self.last or math.huge, lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1)
   local every = self.every or math.max(1, math.ceil((last + 1) / STEPS))
@@ -419,7 +405,7 @@ function readings.new(stepper, options)
     errors.usage(("readings: %d episodes, expected at most %d: the time grows with their cube"):format(stepper.num_envs, readings.most))
   end
   local self = setmetatable({ stepper = stepper, facts = facts, classes = classes, seed = options.seed or 12345, last = options.last, every = options.every,
-    cells = {}, maps = {}, lengths = {}, learns = {}, played = 0, read = 0, parts_read = 0, done = false, deadline = math.huge }, Job)
+    cells = {}, maps = {}, learns = {}, read = 0, parts_read = 0, done = false, deadline = math.huge }, Job)
   self.parts = contributions.parts_of(core)
   local total, whole = 0, {}
   for at, part in ipairs(self.parts) do
