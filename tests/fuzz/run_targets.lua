@@ -32,7 +32,7 @@ local scene = require "mneme.insight.view.scene"
 local script = require "mneme.runs.script"
 local folder = require "mneme.lab.study.folder"
 local trainer = require "mneme.learn.trainer"
-local tuning_report = require "mneme.lab.reports.tuning_report"
+local report_results = require "mneme.lab.reports.report_results"
 
 live_channel.history = 16          -- steps of a snapshot: a short one is read sooner
 
@@ -247,7 +247,7 @@ return function(target, block)
   -- The end of a tuning, as a report has it.
   target("tuning", function()
     local page = setmetatable({}, { __index = function() return function() end end })
-    tuning_report.write(page, { path = "fuzz", runs = {} }, {}, function() end)
+    report_results.tuning(page, { path = "fuzz", runs = {} }, {}, function() end)
   end)
 
   -- A run's config.json, a zero and its log; or a study's study.json, whose runs have it for a result.

@@ -1,9 +1,39 @@
 -- ridge.lua -- ridge regression in its dual form, from inner products of the samples: fits, controls with shuffled answers, predictions that
 -- leave the sample out, and probabilities of classes from such predictions.
 local ffi = require "ffi"
-local cholesky = require "mneme.stats.cholesky"
 
 local ridge = {}
+
+-- Cholesky's factor L of A = L L', in the lower half of A, a positive definite matrix of n rows.
+local function cholesky(a, n)
+  for j = 0, n - 1 do
+    local row = j * n
+    for i = j, n - 1 do
+      local other = i * n
+      local s = a[other + j]
+      for k = 0, j - 1 do s = s - a[other + k] * a[row + k] end
+      if i == j and not (s > 0) then return end
+      a[other + j] = i == j and math.sqrt(s) or s / a[row + j]
+    end
+  end
+end
+
+---x with L L' x = b, in place of b.
+---@param l ffi.cdata* of ridge.factor
+---@param n integer
+---@param b ffi.cdata* double[n]
+function ridge.solve(l, n, b)
+  for i = 0, n - 1 do
+    local s = b[i]
+    for k = 0, i - 1 do s = s - l[i * n + k] * b[k] end
+    b[i] = s / l[i * n + i]
+  end
+  for i = n - 1, 0, -1 do
+    local s = b[i]
+    for k = i + 1, n - 1 do s = s - l[k * n + i] * b[k] end
+    b[i] = s / l[i * n + i]
+  end
+end
 
 ---The factor of the products of the samples to learn from, with the penalty on their diagonal.
 ---@param products ffi.cdata* double[n][n]: inner products of all samples
@@ -11,7 +41,7 @@ local ridge = {}
 ---@param list integer[] samples of the question, from 1, those to learn from first
 ---@param learn integer how many these are
 ---@param penalty number a share of the mean square of a sample
----@return ffi.cdata* l double[learn][learn] of cholesky.factor
+---@return ffi.cdata* l double[learn][learn]: L, in the lower half, of the products as L L'
 function ridge.factor(products, n, list, learn, penalty)
   local square, l = 0, ffi.new("double[?]", learn * learn)
   for i = 1, learn do square = square + products[(list[i] - 1) * (n + 1)] / learn end
@@ -19,7 +49,7 @@ function ridge.factor(products, n, list, learn, penalty)
   for a = 0, learn - 1 do
     for b = 0, learn - 1 do l[a * learn + b] = products[(list[a + 1] - 1) * n + list[b + 1] - 1] + (a == b and more or 0) end
   end
-  cholesky.factor(l, learn)
+  cholesky(l, learn)
   return l
 end
 
@@ -31,7 +61,7 @@ function ridge.fit(products, n, list, learn, l, target)
   local mean, a = 0, ffi.new("double[?]", learn)
   for i = 1, learn do mean = mean + target[i] / learn end
   for i = 1, learn do a[i - 1] = target[i] - mean end
-  cholesky.solve(l, learn, a)
+  ridge.solve(l, learn, a)
   local said = {}
   for i = learn + 1, #list do
     local sum, row = mean, (list[i] - 1) * n - 1
@@ -66,7 +96,7 @@ function ridge.explained(said, y, learn)
 end
 
 ---The diagonal of the inverse of L L^T: of each sample, how much its own answer counts in its prediction.
----@param l ffi.cdata* of cholesky.factor
+---@param l ffi.cdata* of ridge.factor
 ---@param n integer
 ---@return ffi.cdata* double[n]
 function ridge.inverse_diagonal(l, n)

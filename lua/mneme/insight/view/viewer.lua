@@ -14,7 +14,8 @@ local interventions = require "mneme.insight.episodes.interventions"
 local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
 local spaces = require "mneme.envs.spaces"
-local timeline_export = require "mneme.insight.episodes.timeline_export"
+local episode_recorder = require "mneme.insight.episodes.episode_recorder"
+
 local failures = require "mneme.insight.view.failures"
 local moments = require "mneme.insight.view.moments"
 local viewer_page = require "mneme.insight.view.viewer_page"
@@ -274,7 +275,7 @@ end
 
 -- Save an episode of a track; returns a text for the user.
 local function write_track(track, frame_number)
-  local rec, whole, problem = timeline_export(track.timeline, frame_number)
+  local rec, whole, problem = episode_recorder.export(track.timeline, frame_number)
   track.timeline:lost()
   if not rec then return nil end
   local stem = ("mneme-%d%s"):format(track.timeline.ticks[frame_number].episode, #rec.interventions > 0 and "-changed" or "")

@@ -29,8 +29,6 @@ local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
 local page_text = require "mneme.lab.reports.page.text"
-local tuning_report = require "mneme.lab.reports.tuning_report"
-local value_sources = require "mneme.lab.reports.value_sources"
 local setting_types = require "mneme.base.setting_types"
 local report_claims = require "mneme.lab.reports.report_claims"
 local report_strings = require "mneme.lab.reports.report_strings"
@@ -201,9 +199,9 @@ local function compose(study, source, options)
   write("data", 3, report_method.data)
   part(3, "hyperparameters")
   out:fold(report_strings.settings, function()
-    report_method.hyperparameters(out, runs, source.defaults, texts, value_sources.new(study, source))
+    report_method.hyperparameters(out, runs, source.defaults, texts, report_method.sources(study, source))
   end)
-  tuning_report.write(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
+  report_results.tuning(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
   write("implementation", 3, report_method.checks)
   write("setup", 3, function() report_method.setup(out, study, runs) end)
   part(3, "resources")

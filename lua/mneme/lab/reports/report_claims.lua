@@ -10,14 +10,9 @@ local NAMED = 4                    -- missing runs that are named; of more only 
 
 -- A test as a sentence.
 local function statement(test)
-  local metric, say, a, b = test.metric, report_strings.test_of[test[1]], labels(test.a), labels(test.b)
-  local text
-  if test[1] == "better" then text = say:format(metric, a, b)
-  elseif test[1] == "at_least" then text = say:format(metric, a, setting_types.show(test.value))
-  elseif test[1] == "solves" then text = say:format(a, b, setting_types.show(test.above), metric)
-  elseif test[1] == "sooner" then text = say:format(a, setting_types.show(test.above), metric, b)
-  elseif test[1] == "ratio" then text = say:format(metric, a, setting_types.show(test.at_least), b)
-  else text = say:format(metric, a, b, setting_types.show(test.within)) end
+  local text = report_strings.test_of[test[1]]:gsub("{([%w_]+)}", function(key)
+    return type(test[key]) == "table" and labels(test[key]) or setting_types.show(test[key])
+  end)
   if test.where then text = text .. report_strings.where:format(labels(test.where)) end
   return test.exact and text .. report_strings.exactly or text
 end
