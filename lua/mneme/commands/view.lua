@@ -106,15 +106,7 @@ end
 
 -- The map of a checkpoint of a run: see insight/episodes/causal_map.lua.  It is of the agent, whichever episode is shown.
 local function map_of(o, run)
-  local stepper, causal_map = require "mneme.insight.episodes.stepper", require "mneme.insight.episodes.causal_map"
-  return function(step, test)
-    local function agent()
-      return stepper.from_run(run, { num_envs = causal_map_file.episodes, seed = causal_map_file.seed, greedy = o.greedy, checkpoint = step })
-    end
-    local map = causal_map.new(agent(), agent(), { seed = causal_map_file.seed, test = test })
-    causal_map_file.attach(map, run, true)
-    return map
-  end
+  return function(step, test) return causal_map_file.of_run(run, { checkpoint = step, greedy = o.greedy, test = test }) end
 end
 
 -- The agent of a checkpoint in many environments, to count what an intervention does.

@@ -97,18 +97,27 @@ function map_file.attach(map, folder, only_read)
   return path, map:take(got.steps, got.measure, got.outcomes, got.columns)
 end
 
+---The map of a run's memory as the window and `mneme where` have it, as far as it is stored.
+---@param folder string of the run
+---@param o table { checkpoint = step, nil: the newest; greedy, settings = of the environment, test: see causal_map.new }
+---@param stores boolean? what is measured is stored
+---@return CausalMap
+function map_file.of_run(folder, o, stores)
+  local function agent()
+    return stepper.from_run(folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = o.checkpoint, settings = o.settings })
+  end
+  local map = causal_map.new(agent(), agent(), { seed = map_file.seed, test = o.test })
+  map_file.attach(map, run_folder.plain(folder), not stores)
+  return map
+end
+
 ---The map of erasing of an agent that plays as a command says, where a run's folder has it whole.
 ---@param o table { folder, greedy, env_settings }
 ---@param checkpoint integer
 ---@return PartMap?
 function map_file.stored(o, checkpoint)
   if not checkpoint or #files.list(run_folder.plain(o.folder) .. "/where") == 0 then return nil end
-  local function agent()
-    return stepper.from_run(o.folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = checkpoint,
-      settings = o.env_settings })
-  end
-  local map = causal_map.new(agent(), agent(), { seed = map_file.seed })
-  map_file.attach(map, run_folder.plain(o.folder), true)
+  local map = map_file.of_run(o.folder, { checkpoint = checkpoint, greedy = o.greedy, settings = o.env_settings })
   return map.done and map:view() or nil
 end
 
@@ -119,10 +128,7 @@ end
 function map_file.keep(run, seconds)
   local begun, texts, whole = C.mn_clock(false), {}, true
   for _, test in ipairs { "erase", "hold" } do
-    local function agent() return stepper.from_run(run, { num_envs = map_file.episodes, seed = map_file.seed }) end
-    local map = causal_map.new(agent(), agent(), { test = test, seed = map_file.seed })
-    map_file.attach(map, run_folder.plain(run))
-    local stop = C.mn_clock(false) + (seconds or math.huge)
+    local map, stop = map_file.of_run(run, { test = test }, true), C.mn_clock(false) + (seconds or math.huge)
     progress.work({ work = function(_, deadline)
       map:work(math.min(deadline, stop))
       return map.done or C.mn_clock(false) >= stop

@@ -1,6 +1,5 @@
 -- report_episode.lua -- an episode of the best of a report's runs, to be played in the page: as it was, and with its memory erased half-way, with
 -- what was measured of the memory.
-local causal_map = require "mneme.insight.episodes.causal_map"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local episode_data = require "mneme.insight.view.episode_data"
 local episode_page = require "mneme.insight.view.episode_page"
@@ -18,7 +17,7 @@ local report_strings = require "mneme.lab.reports.report_strings"
 
 local episode = {}
 local MOST_STEPS, SHARE = 400, 0.4             -- of what an episode's own file may hold
-local SECONDS, MAP_EPISODES, MAP_SEED = 5, 64, 12345
+local SECONDS = 5
 
 -- ---- which run ----
 
@@ -42,22 +41,13 @@ end
 
 -- ---- an episode ----
 
--- The map of a run's memory, stored or to be measured.
-local function map_of(path)
-  return function(checkpoint, test)
-    local function agent() return stepper.from_run(path, { num_envs = MAP_EPISODES, seed = MAP_SEED, checkpoint = checkpoint }) end
-    local map = causal_map.new(agent(), agent(), { seed = MAP_SEED, test = test })
-    causal_map_file.attach(map, path, true)
-    return map
-  end
-end
-
 -- The first episode of a run; the step half-way, from which on a second course has no memory, where it has one.
 local function played(path)
   local function open(given)
     return given == "checkpoints" and {} or stepper.from_run(path, { seeded = true, episode = given.episode })
   end
-  local first = { source = open {}, open = open, map = map_of(path), stored = files.is_folder(path .. "/where"),
+  local function map(checkpoint, test) return causal_map_file.of_run(path, { checkpoint = checkpoint, test = test }) end
+  local first = { source = open {}, open = open, map = map, stored = files.is_folder(path .. "/where"),
     scene = scene.load(scene.for_env(tostring(run_folder.read_info(path).env))) }
   local shown = viewer.new({ first }, { controls = false })
   repeat until not shown:forward() or shown:ended() or shown.at > MOST_STEPS
