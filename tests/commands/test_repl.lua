@@ -1,4 +1,4 @@
--- test_repl.lua -- a line at a time: what is shown, what goes wrong, completion, and plots in dots, shades and files.
+-- test_repl.lua -- a line at a time: what is shown, what goes wrong, and completion.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local mn = require "mneme"

@@ -21,7 +21,8 @@ end
 ---One whole episode in every environment.
 ---@param p Stepper
 ---@param list Interventions
----@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for trajectories or nil, first = number of the first environment's episode, pause = function() or nil, called after each step }
+---@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for trajectories or nil,
+---  first = number of the first environment's episode, pause = function() or nil, called after each step }
 ---@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied } by environment; nil after a signal
 function paired_episodes.round(p, list, o)
   local refused, out, actions, kept = {}, {}, nil, nil
