@@ -15,7 +15,6 @@ local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
 local spaces = require "mneme.envs.spaces"
 local episode_recorder = require "mneme.insight.episodes.episode_recorder"
-
 local failures = require "mneme.insight.view.failures"
 local moments = require "mneme.insight.view.moments"
 local viewer_page = require "mneme.insight.view.viewer_page"
