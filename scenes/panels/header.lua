@@ -47,7 +47,7 @@ return function(view, box, now)
   end
 
   local room = x - box.x - 24 * u
-  view:text(now.title or "", box.x, base - 4 * u, 19, theme.text, "left", room)
+  view:text(view:first({ now.title or "", now.short_title or now.title or "" }, 19, room), box.x, base - 4 * u, 19, theme.text, "left", room)
   local note = now.source
   if note then view:text(note, box.x, base + 14 * u, 11.5, theme.dim, "left", room) end
 end

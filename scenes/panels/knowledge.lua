@@ -37,6 +37,7 @@ return function(view, box, now, options)
   elseif not job.done then left_out = job.steps and ("%d of %d steps read; "):format(job.read, #job.steps) or "nothing read yet; " end
   if fact.kind == "number" then return number(view, box, now, job, fact, left_out) end
   local map = readings.map(job, now, fact)
+  map.title = { map.title, "knows: " .. fact.name }
   if #map.steps == 0 then return view:say(view:card(box, map.title), map.note) end
   local known, unread = "striped: not known to be used", map:unread()
   panels.part_map(view, box, now, map, { span = step_heatmap.span(now), notes = {

@@ -87,7 +87,7 @@ return function(view, box, now)
   at.size = math.max(SMALL, math.min(13, at.high / u * 0.62))
   at.percent = view:text_width("100 %", at.size) + 10 * u
   local longest = widest(at.size)
-  local beside = columns == 1 and longest <= math.max(inner.w * 0.35, inner.w - at.percent - 55 * u)
+  local beside = columns == 1 and longest <= inner.w - at.percent - 55 * u
   at.room = beside and longest + 1 or at.wide - 20 * u - at.percent
   if not beside and longest > at.room then                -- as large as the longest name allows, where that can be read
     at.size = math.max(SMALL, at.size * at.room / longest)

@@ -466,6 +466,29 @@ t.test("a map that was stored is shown at once, complete, also in a picture", fu
   t.ok(not r.v:measure())
 end)
 
+t.test("of three agents each page has its stored map, and the last quarter says what the maps say", function()
+  local tracks = {}
+  for k = 1, 3 do
+    tracks[k] = cue_track("compact", {})
+    tracks[k].name, tracks[k].stored, tracks[k].map = "agent " .. k, true, function()
+      local map = small_map()
+      if k < 3 then map:work() end                             -- of the third one nothing is stored: it is not measured unasked
+      return map
+    end
+  end
+  local r = rig(tracks, { controls = false })
+  r.pass(0.2)
+  r.v:measure()
+  for k = 1, 3 do t.eq(r.v:causes_of(k):known() ~= nil, k < 3, "agent " .. k) end
+  r.paint()
+  local said = {}
+  for _, box in ipairs(scene_rig.text_boxes(viewer_rig.painter)) do
+    if box.x0 > 640 and box.y0 > 400 then said[#said + 1] = box.text end
+  end
+  said = table.concat(said, " ")
+  t.ok(said:find("what their maps say", 1, true) and said:find "agent 1: Layer 0.* holds .*agent 2: .* holds .*agent 3: no map is stored", said)
+end)
+
 t.test("while an agent is trained the newest checkpoint is measured, and a complete map stays until the next is complete", function()
   local steps, opened, clock = {}, {}, 0
   local map = background_map.new(function(step)

@@ -192,6 +192,8 @@ function memory_story.draw(outcomes)
   if known and drawn > clear then text = ("%s, in %d clearly (twice as much)"):format(text, clear) end
   local why = by_draw >= MOSTLY * of and "the draw of actions, not the memory"
     or by_draw > of / 2 and ("the draw of actions; in the other %d something else"):format(of - by_draw)
+    or known and greedy and drawn > of / 2 and failed - left > failed / 2
+      and ("near to a toss in the other %d, where the policy follows the memory weakly"):format(of - by_draw)
     or by_draw > (1 - MOSTLY) * of and ("mostly not the draw of actions, which explains %d"):format(by_draw)
     or drawn > of / 2 and "the draw only because nothing decides clearly" or "it is not the draw of actions that fails"
   return ("%s: %s%s."):format(text, why, tail)

@@ -98,13 +98,16 @@ local function choose(self, shown, clock)
   return self.newest
 end
 
----Measures until the deadline, if a panel shows the map or what it says.
+---Measures until the deadline, if a panel shows the map or what it says; else reads a map that may be stored (`stored`): every panel tells what is used.
 ---@param shown number? the checkpoint of the displayed agent; nil: it is in training
 ---@param clock number seconds
 ---@param deadline number of engine.C.mn_clock(false)
 ---@return boolean changed there is something new to draw
 function Background:work(shown, clock, deadline)
-  if not self.wanted and not self.told then return false end
+  if not self.wanted and not self.told then
+    if not self.stored then return false end
+    deadline = 0
+  end
   if fails(self) and self.told and shown and shown == self.of then           -- some columns of both, then all of this one, then of that
     self.held = self.held or new(self.open, self.steps, "hold")
     self.held.wanted = true

@@ -352,7 +352,6 @@ end
 function Viewer:measure(deadline)
   local changed = deadline and self:ahead(deadline) or false
   each_map(self, function(causes, steps)
-    if not causes.wanted and not causes.stored then return end
     while causes:work(steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
   end)
   return changed

@@ -74,7 +74,7 @@ local function shown_frame(self, k, status)
   more.changed = line:changed(at)
   more.frame_of = function(step) return line:kept(at, step) end
   local name = self.together and ("episode %d"):format(frame.episode) or self.tracks[k].name
-  if name then more.title = frame.title and name .. " – " .. frame.title or name end
+  if name then more.title, more.short_title = frame.title and name .. " – " .. frame.title or name, name end
   if k == 2 and self.original and not self.bar then more.source = divergence(self:frame(1), frame) end
   return setmetatable(more, { __index = frame })
 end
@@ -176,10 +176,15 @@ local function pages(self, view, body, now)
     local above, below = { view:split(boxes[1], "rows", { "1*", "1*" }, 0) }, { view:split(boxes[2], "rows", { "1*", "1*" }, 0) }
     boxes = { above[1], below[1], above[2], below[2] }
   end
+  local shown = {}
   for k, track in ipairs(self.tracks) do
     local frame = k == 1 and now or shown_frame(self, k)
-    if frame then view:within(boxes[k], function() track.scene.draw(view, k == 1 and frame or scene.read_only(frame)) end) end
+    if frame then
+      view:within(boxes[k], function() track.scene.draw(view, k == 1 and frame or scene.read_only(frame)) end)
+      shown[#shown + 1] = { frame = frame, name = track.name or ("%d"):format(k) }
+    end
   end
+  if n == 3 then view:within(boxes[4], function() scene.panels.together(view, view:inset(boxes[4], 10), now, { frames = shown }) end) end
 end
 
 -- How many episodes a reason explains, over all: "drawn wrongly 12, memory lost 1".
