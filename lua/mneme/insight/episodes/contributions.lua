@@ -375,9 +375,7 @@ function Job:map()
       .. "memory; the observations stay as they were."):format(self.along and "" or " at most", how) }
   map.how = how
   if done < of then map.note = ("%d of %d steps measured"):format(done, of)
-  elseif self:weight() < LITTLE_OF_ALL then
-    map.note, map.brief = "in this episode little depends on the memory", "little depends on it"
-  end
+  elseif self:weight() < LITTLE_OF_ALL then map.note, map.brief = "in this episode little depends on the memory", "little depends on it" end
   return map
 end
 

@@ -104,10 +104,8 @@ end
 ---@param deadline number of engine.C.mn_clock(false)
 ---@return boolean changed there is something new to draw
 function Background:work(shown, clock, deadline)
-  if not self.wanted and not self.told then
-    if not self.stored then return false end
-    deadline = 0
-  end
+  local unasked = not self.wanted and not self.told
+  if unasked and not self.stored then return false elseif unasked then deadline = 0 end
   if fails(self) and self.told and shown and shown == self.of then           -- some columns of both, then all of this one, then of that
     self.held = self.held or new(self.open, self.steps, "hold")
     self.held.wanted = true

@@ -179,10 +179,8 @@ local function pages(self, view, body, now)
   local shown = {}
   for k, track in ipairs(self.tracks) do
     local frame = k == 1 and now or shown_frame(self, k)
-    if frame then
-      view:within(boxes[k], function() track.scene.draw(view, k == 1 and frame or scene.read_only(frame)) end)
-      shown[#shown + 1] = { frame = frame, name = track.name or ("%d"):format(k) }
-    end
+    shown[#shown + 1] = frame and { frame = frame, name = track.name or ("%d"):format(k) }
+    if frame then view:within(boxes[k], function() track.scene.draw(view, k == 1 and frame or scene.read_only(frame)) end) end
   end
   if n == 3 then view:within(boxes[4], function() scene.panels.together(view, view:inset(boxes[4], 10), now, { frames = shown }) end) end
 end
