@@ -169,6 +169,15 @@ class Fails(gym.Env):
         return x, reward, False, False, {}
 
 
+class Vector(gym.vector.SyncVectorEnv):
+    """Walks as one vector, which begins episodes as it is told."""
+    def __init__(self, num_envs=1, mode="NextStep", task="walk"):
+        make = {"walk": Walk, "mixed": lambda: Shows("mixed", "boxes"), "sometimes": lambda: gym.wrappers.TimeLimit(Shows("tuple", "multi"), 3)}[task]
+        super().__init__([make] * num_envs, **({} if mode is None else {"autoreset_mode": mode}))
+        if mode is None:
+            self.metadata = {}
+
+
 class Masked(gym.Env):
     """One of three actions is refused, which an info (can), a method (may) and a part of the observation say."""
     action_space = spaces.Discrete(3)

@@ -4,6 +4,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local distributions = require "mneme.models.distributions"
+local policy_losses = require "mneme.learn.policy_losses"
 local mn = require "mneme"
 
 local box = mn.box { low = { -1, -2 }, high = { 1, 3 }, names = { "throttle", "wheel" } }
@@ -26,6 +27,48 @@ end
 
 for _, case in ipairs(cases) do
   local name, space = case[1], case[2]
+
+  t.test(name .. ": losses leave out the steps that are not live, and they get no gradient", function()
+    local T, B = 5, 3
+    local function loss_of(which, rows, live)
+      local policy, x = policy_of(case, T, B, 1)
+      local kind = distributions.for_space(space, name)
+      local function made(shift)
+        local m = mn.tensor { shape = { T, B } }
+        for i = 0, T * B - 1 do m:data()[i] = math.sin(2.3 * i + shift) end
+        return m
+      end
+      mn.manual_seed(3)
+      local drawn, n = policy:sample(), T * B * space.size
+      local actions = mn.tensor { shape = space:shape(rows, B), dtype = space.dtype }
+      for i = 0, n * rows / T - 1 do actions:data()[i] = drawn:data()[i] end
+      local args = { values = made(2), returns = made(3), entropy_coef = name == "tanh_normal" and 0 or 0.01, value_coef = 0.5 }
+      local of_ppo = { advantages = made(4), old_values = made(5), old_log_probs = made(1), clip = 0.2, clip_values = true, normalise_advantages = true }
+      for key, v in pairs(which == "ppo" and of_ppo or {}) do args[key] = v end
+      if rows < T then
+        for key, v in pairs(args) do if type(v) == "cdata" then args[key] = mn.slice(v, { to = rows }) end end
+        policy = kind.of(mn.slice(x, { to = rows }), space)
+      end
+      args.live, args.actions, policy.fused = live, actions, false
+      local loss = policy_losses[which](policy, args)
+      loss:backward()
+      return loss:item(), x:grad()
+    end
+    local live = mn.tensor { shape = { T, B } }
+    for i = 0, T * B - 1 do live:data()[i] = i < (T - 2) * B and 1 or 0 end
+    for _, which in ipairs { "a2c", "ppo" } do
+      local some, g = loss_of(which, T, live)
+      local rest, h = loss_of(which, T - 2)
+      t.near(some, rest, 2e-6 * math.max(1, math.abs(rest)), which)
+      local moved = 0
+      for i = 0, g:size() - 1 do
+        t.near(g:data()[i], h:data()[i], 2e-6, which)
+        moved = moved + math.abs(g:data()[i])
+      end
+      t.ok(moved > 1e-3)
+      for i = g:size() / T * (T - 2), g:size() - 1 do t.eq(g:data()[i], 0) end
+    end
+  end)
 
   t.test(name .. ": log_prob, entropy and kl agree with means over draws", function()
     mn.manual_seed(3)

@@ -20,6 +20,7 @@ local tiny = {
   craftax = "env=craftax_classic " .. acting,
   char_lm = "core=gru core.n_layers=1 length=16 eval_every=1024 " .. words, recall = "core=gru pairs=2 eval_every=1024 " .. words,
   listops_scale = "attention=linformer length=32 d_model=8 n_heads=1 d_head=8 d_ffn=8 n_layers=1 steps=2048 eval_batches=1",
+  minigrid_memory = acting:gsub("core.*num_envs", "num_envs"),
   memory_maze = "cue_frames=0 " .. acting, mystery_path = acting,
   fig12_latency = "core=agalite context=64 core.n_layers=1 core.d_model=16",
   gradient_blowup = "steps=3000",

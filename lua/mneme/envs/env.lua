@@ -72,6 +72,13 @@ local function overridden(settings)
   return changed
 end
 
+-- Without vector=1 of gym.lua: whoever plays a run asks of single copies what those of a vector cannot do.
+local function singly(settings)
+  local others = {}
+  for key, value in pairs(settings or {}) do if key ~= "vector" then others[key] = value end end
+  return others
+end
+
 ---An environment of a file, which returns the table that mn.env takes, or a function(settings) that returns it.
 ---@param path string
 ---@param own any what the file returned; a table is copied
@@ -104,7 +111,7 @@ end
 ---@param settings table? its parameters, num_envs = 8, seed = 1, time_limit (0: none; nil: its own)
 ---@return Env
 function envs.new(name, settings)
-  local world
+  local world, of_gym
   if type(name) == "table" and name[1] == nil then
     world = scripted.new(overridden(name))
   else
@@ -117,23 +124,28 @@ function envs.new(name, settings)
       errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
     end
     if type(name) == "string" and name:find "%.lua$" then return envs.of_file(name, registry.load(name)(), settings) end
-    world = (type(name) == "string" and name:find "^gym:" and gym or native).new(name, overridden(settings or {}))
+    of_gym = type(name) == "string" and name:find "^gym:"
+    settings = overridden(settings or {})
+    if of_gym and envs.override then settings = singly(settings) end
+    world = (of_gym and gym or native).new(name, settings)
   end
   return setmetatable({ world = world, id = world.id, settings = world.settings, defaults = world.defaults or {},
     num_envs = world.settings.num_envs, time_limit = world.settings.time_limit, ended = world.ended,
     seed = world.settings.seed,
     observation_space = { shape = world.shape, dtype = world.dtype, codes = world.codes, groups = world.groups, parts = world.parts },
     action_space = world.actions, rules = world.rules, reference = world.reference,
+    truncates = of_gym and true or nil,                  -- by itself, whatever time_limit is
+    skips = settings and settings.vector == 1 and of_gym and true or nil,
     settable = world.settable, to_know = world.to_know, needs = world.needs, outcomes = world.outcomes or {} }, Env)
 end
 
----The environment of that name, which a file says: one of Mneme's, no file of Lua.
+---The environment of that name, which a file says; of a vector of Gymnasium single copies: one of Mneme's, no file of Lua.
 ---@param name string
 ---@param settings table?
 ---@return Env
 function envs.known(name, settings)
   if type(name) ~= "string" or name:find "%.lua$" then return native.new(tostring(name), {}) end          -- an error
-  return envs.new(name, settings)
+  return envs.new(name, name:find "^gym:" and singly(settings) or settings)
 end
 
 ---Another environment of the same kind and settings, but for these.
@@ -341,6 +353,17 @@ function Env:restore(i, bytes, obs)
   overwrite(self, "env:restore", 1)
   world:restore(index_of(self, i), bytes, p.obs + i * (t.obs:size() / self.num_envs))
   return t.obs
+end
+
+---Restore for a training that goes on: where the environment cannot be played again, it begins a new episode.
+---@param i integer the environment, from 0
+---@param bytes string of env:save
+---@param obs ffi.cdata* receives the observation
+---@return string? anew why it begins a new episode
+function Env:resume(i, bytes, obs)
+  local world = open(self)
+  if world.resume then return world:resume(index_of(self, i), bytes, obs) end
+  self:restore(i, bytes, obs)
 end
 
 ---Copy one environment over another: state, random stream and current episode.  With the same actions both then stay

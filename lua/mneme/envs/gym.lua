@@ -28,7 +28,7 @@ local noted = {}                                 -- notes that were printed
 
 -- The settings of the bridge; any other is a keyword argument of the environment.
 local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", mask = "string",
-  infos = "string", codes = "number", keys = "string", channels = "string", kwargs = "table" }
+  vector = "number", infos = "string", codes = "number", keys = "string", channels = "string", kwargs = "table" }
 
 -- The settings, and the keyword arguments among them.
 local function read_settings(what, given)
@@ -46,6 +46,9 @@ local function read_settings(what, given)
   for _, key in ipairs { "workers", "codes" } do
     if settings[key] then errors.whole(what, key, settings[key], 1) end
   end
+  if settings.vector ~= nil and settings.vector ~= 1 then errors.usage(("%s: vector=%s, expected 1"):format(what, tostring(settings.vector))) end
+  if settings.vector and (settings.workers or 1) > 1 then errors.usage(("%s: workers=%d, expected 1 with vector=1"):format(what, settings.workers)) end
+  if settings.vector and settings.time_limit then errors.usage(what .. ": time_limit, expected none with vector=1, which counts its steps itself") end
   if settings.codes and settings.codes > 256 then errors.usage(("%s: codes=%d, expected 1..256"):format(what, settings.codes)) end
   if settings.time_limit then errors.whole(what, "time_limit", settings.time_limit, 0) end
   if settings.timeout and not (settings.timeout > 0) then errors.usage(("%s: timeout=%s, expected seconds"):format(what, tostring(settings.timeout))) end
@@ -109,7 +112,8 @@ end
 
 -- Start them; what the first says of its environments.
 local function start(self)
-  local s, n = self.settings, math.min(self.settings.workers or C.mn_threads(engine.ctx), self.settings.num_envs)
+  local s = self.settings
+  local n = s.vector or math.min(s.workers or C.mn_threads(engine.ctx), s.num_envs)
   local argv = ffi.new("const char *[4]", { os.getenv "PYTHON" or "python3", "-u", WORKER })
   self.workers = C.mn_workers_new(engine.ctx, n, argv)
   if self.workers == nil then lost(self) end
@@ -120,7 +124,7 @@ local function start(self)
     tell(self, w, { make = { id = self.id:match "^gym:(.*)$", file = self.file, modules = self.modules, kwargs = self.kwargs,
       num_envs = self.begins[w + 1] - self.begins[w],
       first = self.begins[w], all = s.num_envs,
-      time_limit = s.time_limit, score = s.score, mask = s.mask, infos = self.infos, codes = s.codes,
+      vector = s.vector, time_limit = s.time_limit, score = s.score, mask = s.mask, infos = self.infos, codes = s.codes,
       channels = s.channels, keys = s.keys and words(s.keys) or nil } })
   end
   local about
@@ -279,16 +283,24 @@ function world:save(i)
   return json.encode(place)
 end
 
-function world:restore(i, bytes, obs)
+local function place_of(self, bytes)
   local place = json.decode((bytes:gsub("%z+$", "")))
   if type(place) ~= "table" or type(place.actions) ~= "table" or type(place.stream) ~= "table" then
     errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(self.id, #bytes))
   end
   if place.id ~= self.id then errors.raise(("%s: restore: the bytes are of %s"):format(self.id, tostring(place.id))) end
-  ask(self, i, #place.actions, "restore", { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions),
-    seen = place.seen })
+  return { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen }
+end
+
+function world:restore(i, bytes, obs) self:bring(i, bytes, obs, "restore") end
+function world:resume(i, bytes, obs) return self:bring(i, bytes, obs, "resume").anew end
+
+function world:bring(i, bytes, obs, how)
+  local place = place_of(self, bytes)
+  local answer = ask(self, i, #place.actions, how, place)
   self.begun = true
   ffi.copy(obs, self.at.obs + i * self.size, self.obs_bytes)
+  return answer
 end
 
 local digit = {}

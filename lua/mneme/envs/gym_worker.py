@@ -348,8 +348,8 @@ class Beside:
             exec(compile(f.read(), os.path.abspath(at), "exec"), module.__dict__)
 
 
-def make(o, **more):
-    """One environment: an ID of gymnasium.make, or a class of a module or of a file."""
+def make(o, copies=None, **more):
+    """One environment: an ID of gymnasium.make, or a class of a module or of a file; a vector environment of so many copies, or of one."""
     name, kwargs = o["id"], dict(o.get("kwargs") or {}, **more)
     module, _, rest = name.rpartition(":")
     if o.get("file"):
@@ -374,20 +374,112 @@ def make(o, **more):
     if isinstance(its_class, type):
         if not issubclass(its_class, (gym.Env, gym.vector.VectorEnv)):
             raise Refused(f"{rest} is no gymnasium.Env", "shimmy converts environments of other interfaces")
+        if issubclass(its_class, gym.vector.VectorEnv):
+            return its_class(num_envs=copies or 1, **kwargs)
+        if copies:
+            raise Refused(f"vector={o['vector']}: {rest} is no gymnasium.vector.VectorEnv", "without vector= each copy is stepped by itself")
         env = its_class(**kwargs)
         return gym.wrappers.TimeLimit(env, limit) if limit else env
-    if limit is not None:
-        kwargs["max_episode_steps"] = limit or -1
+
+    def by_id():
+        spec = gym.spec(rest)
+        if copies and not spec.vector_entry_point:
+            raise Refused(f"vector={o['vector']}: {rest} registers no vector of its own", "without vector= each copy is stepped by itself")
+        if copies or not spec.entry_point:
+            return gym.make_vec(rest, num_envs=copies or 1, vectorization_mode="vector_entry_point", **kwargs)
+        return gym.make(rest, disable_env_checker=True, **kwargs, **({} if limit is None else {"max_episode_steps": limit or -1}))
+
     try:
-        return gym.make(rest, disable_env_checker=True, **kwargs)
+        return by_id()
     except (gym.error.NameNotFound, gym.error.NamespaceNotFound) as e:
         if module:
             raise
         register_installed()
         try:
-            return gym.make(rest, disable_env_checker=True, **kwargs)
+            return by_id()
         except (gym.error.NameNotFound, gym.error.NamespaceNotFound):
             raise Refused(str(e), "gym:MODULE:ID imports the module that registers it") from None
+
+
+def mode_of(vector):
+    """How a vector environment begins episodes: NextStep, SameStep or Disabled."""
+    mode = (vector.metadata or {}).get("autoreset_mode")
+    mode = getattr(mode, "value", mode)
+    if mode not in ("NextStep", "SameStep", "Disabled"):
+        raise Refused(f"it is a vector environment whose metadata has autoreset_mode {mode}, expected NextStep, SameStep or Disabled",
+                      'metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP} says what it does')
+    return mode
+
+
+def nth(space, batch, i):
+    """Observation i of a batch."""
+    if isinstance(space, gym.spaces.Dict):
+        return {key: nth(space[key], batch[key], i) for key in space.spaces}
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple(nth(part, x, i) for part, x in zip(space.spaces, batch))
+    return batch[i]
+
+
+def nth_info(info, i):
+    """The infos of copy i: those that "_NAME" says it has."""
+    own = {}
+    for name, x in info.items():
+        if name.startswith("_") or "_" + name in info and not info["_" + name][i]:
+            continue
+        if isinstance(x, dict):
+            own[name] = nth_info(x, i)
+        elif isinstance(x, (list, tuple)) or getattr(x, "shape", ()) != ():
+            own[name] = x[i]
+    return own
+
+
+def last_of(space, info, i):
+    """Of a vector that begins episodes in the same step: the last observation and the last infos of copy i."""
+    last = info.get("final_obs", info.get("final_observation"))
+    if last is None:
+        raise ValueError("an episode has ended, and info has no final_obs: autoreset_mode SameStep gives the last observation there")
+    more = info.get("final_info") or {}
+    return last[i] if getattr(last, "dtype", None) == object else nth(space, last, i), nth_info(more, i) if isinstance(more, dict) else more[i] or {}
+
+
+def batch_of(space, actions):
+    return gym.vector.utils.concatenate(space, actions, gym.vector.utils.create_empty_array(space, len(actions)))
+
+
+def single(o, **more):
+    """One environment that is stepped by itself: a vector environment as one copy, which is reset from outside, so that no step is lost."""
+    made = make(o, **more)
+    if not isinstance(made, (gym.Env, gym.vector.VectorEnv)):
+        raise Refused(f"it is a {type(made).__name__}, expected a gymnasium.Env", "shimmy converts environments of other interfaces")
+    if isinstance(made, gym.Env):
+        return made
+    mode = mode_of(made)
+
+    class One(gym.Env):
+        vector, metadata, spec, render_mode = made, made.metadata, made.spec, made.render_mode
+        observation_space, action_space = made.single_observation_space, made.single_action_space
+
+        def reset(self, *, seed=None, options=None):
+            observations, info = made.reset(seed=seed, options=options)
+            return nth(self.observation_space, observations, 0), nth_info(info, 0)
+
+        def step(self, action):
+            observations, rewards, terminations, truncations, info = made.step(batch_of(self.action_space, [action]))
+            terminated, truncated = bool(terminations[0]), bool(truncations[0])
+            if mode == "SameStep" and (terminated or truncated):
+                observation, own = last_of(self.observation_space, info, 0)
+            else:
+                observation, own = nth(self.observation_space, observations, 0), nth_info(info, 0)
+            return observation, rewards[0], terminated, truncated, own
+
+        def render(self):
+            frames = made.render()
+            return frames[0] if isinstance(frames, (list, tuple)) else frames
+
+        def close(self):
+            made.close()
+
+    return gym.wrappers.TimeLimit(One(), o["time_limit"]) if o.get("time_limit") else One()
 
 
 def register_installed():
@@ -429,23 +521,21 @@ class Worker:
         self.o = o
         if o.get("modules"):
             sys.meta_path.insert(0, Beside(o["modules"]))
-        self.slots = [Slot(make(o))]
-        first = self.slots[0].env
-        if isinstance(first, gym.vector.VectorEnv):
-            raise Refused("it is a vector environment, expected a single gymnasium.Env: Mneme makes its own vector")
-        if not isinstance(first, gym.Env):
-            raise Refused(f"it is a {type(first).__name__}, expected a gymnasium.Env", "shimmy converts environments of other interfaces")
-        for _ in range(o["num_envs"] - 1):
-            self.slots.append(Slot(make(o)))
         self.numbers = range(o["first"], o["first"] + o["num_envs"])
-        self.view = View(first.observation_space, o, first.action_space)
-        self.actions = Actions(first.action_space, first)
+        self.env = self.begin(o)
+        space, actions = (self.env.single_observation_space, self.env.single_action_space) if o.get("vector") else (
+            self.env.observation_space, self.env.action_space)
+        self.view, self.actions = View(space, o, actions), Actions(actions, self.env)
         self.act = self.actions.build
 
+    def begin(self, o):
+        self.slots = [Slot(single(o)) for _ in self.numbers]
+        return self.slots[0].env
+
     def describe(self):
-        spec = self.slots[0].env.spec
+        spec = self.env.spec
         packages = {"python": sys.version.split()[0], "gymnasium": gym.__version__, "numpy": np.__version__}
-        top = type(self.slots[0].env.unwrapped).__module__.split(".")[0]
+        top = type(getattr(self.env, "vector", self.env).unwrapped).__module__.split(".")[0]
         version = getattr(sys.modules.get(top), "__version__", None)
         if version and top != "gymnasium":
             packages[top] = str(version)
@@ -455,12 +545,12 @@ class Worker:
         return {"shape": list(map(int, self.view.shape)), "dtype": "u8" if self.view.dtype == np.uint8 else "f32", "codes": self.view.codes,
                 "observes": self.view.observes, "arrays": self.view.arrays or [], "actions": self.actions.about, "time_limit": int(limit),
                 "notes": self.view.notes, "packages": packages,
-                "draws": "rgb_array" in (self.slots[0].env.metadata.get("render_modes") or [])}
+                "draws": not self.o.get("vector") and "rgb_array" in (self.env.metadata.get("render_modes") or [])}
 
     def share(self, bytes_, arrays):
         memory = mmap.mmap(5, bytes_)
         n, first, size = self.o["all"], self.o["first"], int(np.prod(self.view.shape))
-        own = slice(first, first + len(self.slots))
+        own = slice(first, first + len(self.numbers))
         shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": (self.actions.shape(n), self.actions.dtype),
                   "reward": ((n,), np.float32), "score": ((n,), np.float32), "ret": ((n,), np.float32), "length": ((n,), np.int32),
                   "info": ((n, len(self.o["infos"])), np.float32),
@@ -468,7 +558,7 @@ class Worker:
         for key, (shape, dtype) in shapes.items():
             setattr(self, key, np.ndarray(shape, dtype, memory, arrays[key])[own])
         self.rows, self.all_obs, self.zeros = list(self.obs), self.obs.reshape(-1), np.zeros(self.obs.size, self.obs.dtype)
-        self.nothing = np.zeros(len(self.slots), np.float32)
+        self.nothing = np.zeros(len(self.numbers), np.float32)
         return {}
 
     def start(self, i):
@@ -568,12 +658,24 @@ class Worker:
                     "hint": "does it draw from another source than self.np_random, or read a clock?"}
         return {}
 
+    def resume(self, i, wanted):
+        """Restore for a training that goes on: what cannot be played again begins the next episode, and says why."""
+        try:
+            failed = self.restore(i, wanted).get("error")
+        except Exception as e:
+            failed = problem(e)["error"]
+        if failed:
+            s = self.slots[i]
+            s.stream, s.episode = tuple(wanted["stream"]), wanted["episode"]
+            self.start(i)
+        return {"anew": failed} if failed else {}
+
     def draw(self, i):
         """Its picture, in base64; or why there is none."""
         s = self.slots[i]
         try:
             if s.shown is None:
-                s.shown = Slot(make(self.o, render_mode="rgb_array"))
+                s.shown = Slot(single(self.o, render_mode="rgb_array"))
             same = self.replay(s.shown, s.shown.env, {"stream": s.stream, "episode": s.episode, "actions": s.actions}) is not False
             picture = s.shown.env.render() if same else None
             if not same or not isinstance(picture, np.ndarray) or picture.ndim != 3:
@@ -582,6 +684,84 @@ class Worker:
             return {"none": f"{type(e).__name__}: {e}"}
         picture = np.ascontiguousarray(picture[:, :, :3], np.uint8)
         return {"rows": picture.shape[0], "cols": picture.shape[1], "rgb": base64.b64encode(picture.tobytes()).decode()}
+
+
+class Whole(Worker):
+    """All copies as one vector environment, stepped by one call.  Where its mode is NextStep, the step after an end only resets: there the
+    last observation is acted on again, and the step is told as an episode of no length, which Mneme leaves out of losses, counts and memories."""
+
+    def begin(self, o):
+        self.slots = []
+        env = make(o, o["num_envs"])
+        self.mode, self.stream, self.begun = mode_of(env), (0, 0), 0
+        self.over, self.ret_so_far, self.steps = (np.zeros(o["num_envs"], kind) for kind in (bool, float, np.int32))
+        return env
+
+    def reset(self, streams):
+        if len({seed for seed, _ in streams}) > 1:
+            raise Refused("vector=1: one seed for all copies, expected no list of seeds", "without vector= each copy has its own")
+        self.stream, self.begun = streams[0] if streams else self.stream, self.begun + 1
+        observations, info = self.env.reset(**({"seed": mixed(*self.stream, self.begun)} if streams else {}))
+        self.over[:], self.ret_so_far[:], self.steps[:] = False, 0, 0
+        for i in range(len(self.over)):
+            self.write(observations, info, i, self.obs[i])
+        self.view.check(self.obs, self.numbers)
+        return {}
+
+    def write(self, observations, info, i, row, over=False):
+        own = nth_info(info, i) if self.view.mask else {}
+        self.view.write(nth(self.env.single_observation_space, observations, i), row, own, None, over)
+
+    def step(self):
+        space = self.env.single_observation_space
+        observations, rewards, terminations, truncations, info = self.env.step(
+            batch_of(self.env.single_action_space, [self.act(a) for a in self.action.tolist()]))
+        lost = self.over if self.mode == "NextStep" else np.zeros(len(self.over), bool)
+        terminated = np.asarray(terminations, bool) & ~lost
+        truncated = np.asarray(truncations, bool) & ~lost & ~terminated
+        over = terminated | truncated
+        self.reward[:] = np.where(lost, 0, np.asarray(rewards, np.float32))
+        self.ret_so_far += self.reward
+        self.steps += ~lost
+        for i in range(len(over)):
+            self.write(observations, info, i, self.obs[i], over[i])
+        for i in np.flatnonzero(lost):
+            self.final_obs[i], self.ret[i], self.length[i], self.score[i] = self.obs[i], 0, 0, np.nan
+            self.info[i] = np.nan
+        for i in np.flatnonzero(over):
+            if self.mode == "SameStep":
+                last, own = last_of(space, info, i)
+                self.view.write(last, self.final_obs[i], own, None, True)
+            else:
+                self.final_obs[i], own = self.obs[i], nth_info(info, i)
+            self.ret[i], self.length[i], self.score[i] = self.ret_so_far[i], self.steps[i], self.score_of(own)
+            for k, name in enumerate(self.o["infos"]):
+                self.info[i, k] = self.info_of(own, name)
+            self.ret_so_far[i], self.steps[i] = 0, 0
+        if self.mode == "Disabled" and over.any():
+            observations, info = self.env.reset(options={"reset_mask": over})
+            for i in np.flatnonzero(over):
+                self.write(observations, info, i, self.obs[i])
+        self.over = over
+        self.terminated[:], self.truncated[:] = terminated | lost, truncated
+        if over.any():
+            self.view.check(self.final_obs[over], [self.numbers[i] for i in np.flatnonzero(over)])
+        self.view.check(self.obs, self.numbers)
+        if not np.isfinite(self.reward).all():
+            i = int(np.argmin(np.isfinite(self.reward)))
+            raise ValueError(f"environment {self.numbers[i]}: the reward is {self.reward[i]}")
+
+    def save(self, i):
+        return {"stream": self.stream, "episode": self.begun, "actions": [], "seen": 0}
+
+    def resume(self, i, wanted):
+        if i == 0:
+            self.begun = wanted["episode"]
+            self.reset([wanted["stream"]])
+        return {"anew": "the copies of a vector cannot be played again"}
+
+    def restore(self, i, wanted):
+        return {"error": "vector=1: the copies of a vector cannot be played again one by one", "hint": "without vector= each copy is stepped by itself"}
 
 
 def problem(e):
@@ -618,7 +798,7 @@ def serve():
         try:
             if "make" in request:
                 import_python()
-                worker = Worker(request["make"])
+                worker = (Whole if request["make"].get("vector") else Worker)(request["make"])
                 tell(worker.describe())
             else:
                 (name, values), = request.items()
@@ -628,8 +808,8 @@ def serve():
 
 
 ended = serve()
-for slot in ended.slots if ended else ():
-    for env in (slot.env, slot.shown and slot.shown.env):
+for envs in [[ended.env]] + [[slot.env, slot.shown and slot.shown.env] for slot in ended.slots] if ended else ():
+    for env in envs:
         try:
             if env is not None:
                 env.close()

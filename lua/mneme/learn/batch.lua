@@ -23,6 +23,7 @@ local ops = tensor.ops
 ---@field advantages Tensor [T,B] constants: returns less the values of when they were acted
 ---@field old_log_probs Tensor? [T,B] constants: log-probabilities of `actions` when they were acted; PPO only
 ---@field old_values Tensor? [T,B] constants; PPO only
+---@field live Tensor? [T,B] of a vector of Gymnasium alone (vector=1): 0 in steps that only began an episode, which no loss may count, else 1
 local makers, batches = {}, {}
 
 -- The first T rows of what the pieces computed.
@@ -53,6 +54,10 @@ function makers.observations(l) return rows(l, l.inputs) end
 function makers.done(l) return rows(l, l.done) end
 function makers.actions(l) return l.played end
 function makers.rewards(l) return l.rewards end
+function makers.live(l)
+  l.live_read = true
+  return l.live
+end
 function makers.previous(l)
   local previous
   for name, t in pairs(l.previous or {}) do
@@ -79,11 +84,11 @@ function makers.advantages(l, batch)
 end
 
 local known = { "observations", "done", "previous", "actions", "rewards", "features", "core_output", "logits", "policy", "values", "returns", "advantages",
-  "old_log_probs", "old_values" }
+  "old_log_probs", "old_values", "live" }
 
--- Reading what is not there is an error, but for `previous`, which not every agent has.
+-- Reading what is not there is an error, but for `previous` and `live`, which not every agent and environment has.
 local function missing(name)
-  if name ~= "previous" then errors.unknown("field of batch:", name, known) end
+  if name ~= "previous" and name ~= "live" then errors.unknown("field of batch:", name, known) end
 end
 
 ---The rollout that a learner has just made.
@@ -93,15 +98,31 @@ function batches.of_rollout(learner)
   return setmetatable({}, { __index = function(batch, name)
     if not makers[name] then return missing(name) end
     local value = makers[name](learner, batch)
-    batch[name] = value
+    if name ~= "live" then batch[name] = value end
     return value
   end })
 end
 
 ---A batch whose fields are all there.
 ---@param fields table
+---@param learner OnPolicy
+---@param live Tensor? of a minibatch
 ---@return Batch
-function batches.of(fields) return setmetatable(fields, { __index = function(_, name) return missing(name) end }) end
+function batches.of(fields, learner, live)
+  return setmetatable(fields, { __index = function(_, name)
+    if name ~= "live" then return missing(name) end
+    learner.live_read = true
+    return live
+  end })
+end
+
+---The mean over all steps, or over those that are live.
+---@param live Tensor? [T,B]
+---@return fun(x: Tensor): Tensor
+function batches.mean_over(live)
+  local count = live and live:sum()
+  return function(x) return live and (x * live):sum() / count or x:mean() end
+end
 
 -- ---- what a rollout writes: observations, actions, rewards, ends, the outcomes of episodes ----
 
@@ -127,7 +148,10 @@ local function make_buffers(self)
   self.previous = self.agent:previous_leaves(T + 1, B)
   self.rewards, self.played = tensor.new { shape = { T, B } },
     tensor.new { shape = self.env.action_space:shape(T, B), dtype = self.env.action_space.dtype }
+  self.live = self.env.skips and tensor.new { shape = { T, B } } or nil
+  self.live_at = self.live and self.live:data()
   self.overwritten = { self.x, self.done, self.resets, self.rewards, self.played, self.inputs ~= self.x and self.inputs or nil }
+  self.overwritten[#self.overwritten + 1] = self.live
   for _, t in pairs(self.previous or {}) do self.overwritten[#self.overwritten + 1] = t end
   self.row = { action = {}, value = {}, reward = batches.rows_of(self.rewards, {}), played = batches.rows_of(self.played, {}),
     x = batches.rows_of(self.x, {}), inputs = batches.rows_of(self.inputs, {}), done = batches.rows_of(self.done, {}),
@@ -148,7 +172,7 @@ end
 local function make_rollout(self)
   local T, B, r = self.T, self.B, ffi.new "mn_rollout"
   local previous = self.previous or {}
-  local peek = self.bootstrap_truncated and self.env.time_limit > 0 and make_peek(self) or nil
+  local peek = self.bootstrap_truncated and (self.env.time_limit > 0 or self.env.truncates) and make_peek(self) or nil
   local function place(field, t) if t then r[field] = t:data() end end
   self.outcomes = { score = tensor.new { shape = { T, B } }, ret = tensor.new { shape = { T, B } },
     length = tensor.new { shape = { T, B }, dtype = "i32" }, terminated = tensor.new { shape = { B }, dtype = "u8" },
@@ -271,6 +295,15 @@ end
 ---@return table
 function M:counters() return { episodes = self.finished:counters() } end
 
+-- Environment b cannot be played again up to where the checkpoint was: it has begun a new episode.
+local function begins(self, b)
+  local row, T, previous = self.row, self.T, self.row.previous
+  row.done[T][b], row.resets[T][b], self.memory_resets.count[b] = 1, 1, 0
+  if previous.action then self.env.action_space:clear(previous.action[T], b) end
+  if previous.reward then previous.reward[T][b] = 0 end
+  if self.normaliser then self.normaliser:begins(b) end
+end
+
 ---Go on from a checkpoint, whose tensors are in place.
 ---@param checkpoint table
 function M:restored(checkpoint)
@@ -280,8 +313,17 @@ function M:restored(checkpoint)
     errors.fail(("%s: worlds is %s [%s], expected u8 [%d, bytes]"):format(checkpoint.path, worlds:dtype(), table.concat(shape, ","), all))
   end
   local bytes, n = shape[2], self.x:size() / (self.T + 1) / self.B
+  local anew, why = 0, nil
   for b = 0, self.B - 1 do
-    self.env:restore(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
+    local reason = self.env:resume(b, ffi.string(worlds:data() + (self.first + b) * bytes, bytes), observations + b * n)
+    if reason then
+      begins(self, b)
+      anew, why = anew + 1, reason
+    end
+  end
+  if why then
+    terminal.note(("mneme: warning: %d of %d environments begin a new episode here, so that the run goes on otherwise than without a stop: %s"):format(anew,
+      self.B, why))
   end
   if self.normaliser then self.normaliser:restored(self) end
   self.finished:restore(checkpoint.counters.episodes, checkpoint.path, checkpoint.tensors.episodes)

@@ -137,6 +137,10 @@ function extra_losses.total(learner, batch)
     named[term[1]] = value
     loss = loss + value * learner.aux_coef
   end
+  if learner.live and not learner.live_read then
+    errors.raise(("%s: env.vector=1 has steps that only begin an episode; the loss reads no batch.live, which says which these are"):format(learner.what),
+      { where = errors.position_of(learner.loss), hint = "(x * batch.live):sum() / batch.live:sum() in place of x:mean(); or without env.vector" })
+  end
   named.loss = loss
   return loss, named
 end

@@ -210,6 +210,9 @@ function Normaliser:contents(list)
   end
 end
 
+---Environment b begins an episode, though none of its own has ended.
+function Normaliser:begins(b) if self.norm_reward then self.returns_so_far[b] = 0 end end
+
 ---A checkpoint has been read back, and the last observations.
 function Normaliser:restored(learner)
   if not self.norm_obs then return end

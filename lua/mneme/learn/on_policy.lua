@@ -158,6 +158,10 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.horizon = self.horizon or 0               -- of a class that goes without
   if (cfg.init or "") ~= "" or (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
+  if env.skips and (self.every_step or self.acts == "values") then
+    errors.usage(("%s: env.vector=1 has steps that only begin an episode, which this learner would learn from"):format(what),
+      "learner=a2c or ppo; without env.vector each copy is stepped by itself, and there are none")
+  end
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
   if core.config.reset == false and (self.context > 0 or not self.carry) then
@@ -267,12 +271,13 @@ end
 function OnPolicy:count_episodes()
   self.env:rolled()
   local B, done, finished, at = self.B, self.row.done, self.finished, self.outcome_at
-  local score, ret, length = at.score, at.ret, at.length
+  local score, ret, length, live = at.score, at.ret, at.length, self.live_at
   for t = 0, self.T - 1 do
     local over = done[t + 1]
     for b = 0, B - 1 do
       local i = t * B + b
-      if over[b] ~= 0 then finished:add(t, b, score[i], ret[i], length[i]) end
+      if live then live[i] = over[b] ~= 0 and length[i] == 0 and 0 or 1 end
+      if over[b] ~= 0 and not (live and live[i] == 0) then finished:add(t, b, score[i], ret[i], length[i]) end
     end
   end
   finished:settle(self.T)

@@ -3,6 +3,7 @@
 -- The rollout is a list of plans run row by row.  Their activations stay, so the update starts at the backward pass: with
 -- the same parameters and states it equals running the sequence again; a test compares both.  Where a step of acting sees less than
 -- its row of the sequence (gtrxl, rmt), the update does run it again: losses and returns are then of its logits and values.
+local batches = require "mneme.learn.batch"
 local define = require("mneme.learn.learners").define
 
 ---@class A2C: OnPolicy
@@ -32,14 +33,14 @@ function A2C:loss(batch)
   local logits, values = self:sequence "logits", self:sequence "values"            -- T + 1 rows: the last one has no gradient
   local whole = self.agent:distribution(logits)
   self.returns = batch.returns
-  if whole.fused then
+  if whole.fused and not batch.live then
     local loss, policy, value, entropy = whole.fused.a2c { logits = logits, values = values, returns = batch.returns, actions = batch.actions,
       entropy_coef = self.entropy_coef, value_coef = self.value_coef }
     return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
   end
   local left = batch.returns:detach() - values:slice(0, 0, batch.returns:shape()[1])
-  local policy, value = -(batch.policy:log_prob(batch.actions) * left:detach()):mean(), left:square():mean()
-  local entropy = batch.policy:entropy():mean()
+  local mean = batches.mean_over(batch.live)
+  local policy, value, entropy = -mean(batch.policy:log_prob(batch.actions) * left:detach()), mean(left:square()), mean(batch.policy:entropy())
   return policy - entropy * self.entropy_coef + value * self.value_coef, { policy_loss = policy, value_loss = value, entropy = entropy }
 end
 

@@ -65,6 +65,7 @@ local function make_minibatch(self)
     m.previous = m.previous or {}
     m.previous[name] = leaf(t)
   end
+  m.live = self.live and leaf(self.live)
   if self.extra.terms[1] or self.loss ~= PPO.loss then m.done, m.rewards = leaf(self.done), leaf(self.rewards) end
   return m
 end
@@ -76,15 +77,15 @@ function PPO:batch()
   local state = self.past and self.past:with_past(m.state, m.sensitivities) or m.state
   local logits, values, _, core_output, features = self.agent(m.x, m.resets, state, nil, m.previous)
   m.logits = logits
-  return batches.of { observations = m.x, done = m.done, previous = m.previous, actions = m.actions, rewards = m.rewards, features = features,
+  return batches.of({ observations = m.x, done = m.done, previous = m.previous, actions = m.actions, rewards = m.rewards, features = features,
     core_output = core_output, logits = logits, policy = self.agent:distribution(logits), values = values, returns = m.returns, advantages = m.advantages,
-    old_log_probs = m.log_probs, old_values = m.values }
+    old_log_probs = m.log_probs, old_values = m.values }, self, m.live)
 end
 
 -- Advantages with mean 0 and (population) deviation 1, unless all are equal.
-local function normalised(advantages)
-  local off = advantages - advantages:mean()
-  local deviation = off:square():mean():sqrt()
+local function normalised(advantages, mean)
+  local off = advantages - mean(advantages)
+  local deviation = mean(off:square()):sqrt()
   return ops.where(deviation:eq(0), advantages, off / (deviation + 1e-8))
 end
 
@@ -95,17 +96,18 @@ local function loss_of(self, batch)
     errors.usage(("ppo: normalise_advantages in several processes needs a discrete policy, this one is %s"):format(policy:describe()),
       "normalise_advantages=0")
   end
-  if self.normalise_advantages then advantages = normalised(advantages) end
+  local mean = batches.mean_over(batch.live)
+  if self.normalise_advantages then advantages = normalised(advantages, mean) end
   local log_ratio = policy:log_prob(batch.actions) - batch.old_log_probs
   local ratio = log_ratio:exp()
-  local actor = ops.maximum(-advantages * ratio, -advantages * ratio:clamp { lo = 1 - clip, hi = 1 + clip }):mean()
+  local actor = mean(ops.maximum(-advantages * ratio, -advantages * ratio:clamp { lo = 1 - clip, hi = 1 + clip }))
   local errors_of_value = (batch.values - batch.returns):square()
   if self.clip_values then
     local near = batch.old_values + (batch.values - batch.old_values):clamp { lo = -clip, hi = clip } - batch.returns
     errors_of_value = ops.maximum(errors_of_value, near:square())
   end
-  local value, entropy = errors_of_value:mean() * 0.5, policy:entropy():mean()
-  local kl, outside = (ratio - 1 - log_ratio):detach():mean(), ops.cast((ratio:detach() - 1):abs():gt(clip), { to = "f32" }):mean()
+  local value, entropy = mean(errors_of_value) * 0.5, mean(policy:entropy())
+  local kl, outside = mean((ratio - 1 - log_ratio):detach()), mean(ops.cast((ratio:detach() - 1):abs():gt(clip), { to = "f32" }))
   return actor - entropy * self.entropy_coef + value * self.value_coef, actor, value, entropy, kl, outside
 end
 
@@ -118,7 +120,7 @@ function PPO:loss(batch)
     local loss, policy, value, entropy, kl, clipped = ...
     return loss, { policy_loss = policy, value_loss = value, entropy = entropy, approx_kl = kl, clipfrac = clipped }
   end
-  local fused = batch.policy.fused
+  local fused = not batch.live and batch.policy.fused
   if not fused then return of(loss_of(self, batch)) end
   return of(fused.ppo { logits = batch.policy.parameters, values = batch.values, actions = batch.actions, old_log_probs = batch.old_log_probs,
     old_values = batch.old_values, advantages = batch.advantages, returns = batch.returns, clip = self.clip, entropy_coef = self.entropy_coef,
