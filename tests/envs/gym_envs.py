@@ -125,7 +125,7 @@ class Ends(gym.Env):
         child.terminate()
         child.wait()
         self.t += 1
-        return np.full(1, np.nan if self.bad and self.t == 2 else 0.0), 0.0, False, self.t == 2, {}
+        return np.full(1, np.nan if self.bad and self.t == 2 else 0.5), 0.0, False, self.t == 2, {}
 
     def close(self):
         if self.left:
@@ -162,6 +162,10 @@ class Fails(gym.Env):
                 os.kill(os.getpid(), 9)
             if self.how == "hang":
                 time.sleep(100)
+            if self.how == "old":
+                return x, reward, False, {}
+            if self.how == "beyond":
+                x[0] = 1.5
             if self.how == "nan":
                 x[0] = np.nan
             if self.how == "reward":
@@ -176,6 +180,11 @@ class Vector(gym.vector.SyncVectorEnv):
         super().__init__([make] * num_envs, **({} if mode is None else {"autoreset_mode": mode}))
         if mode is None:
             self.metadata = {}
+
+
+class Several:
+    """What PettingZoo's have."""
+    possible_agents = ["one", "other"]
 
 
 class Masked(gym.Env):

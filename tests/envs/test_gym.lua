@@ -207,6 +207,7 @@ t.test("gym: what cannot be read is refused in words", function()
   refused("unexpected keyword argument 'size'", "Walk", { size = 3 })
   refused("doesn't exist", "gym:NoSuchTask-v3")
   refused("No module named 'no_such_module'", "gym:no_such_module:Task-v0")
+  refused("Several has several agents, expected one", "Several")
   refused("there is no file", "gym:no_such_file.py:Task")
   refused("which environment", "gym:")
   local never = os.tmpname()
@@ -222,7 +223,7 @@ t.test("gym: what cannot be read is refused in words", function()
 end)
 
 t.test("gym: a worker that fails is named, with its last words", function()
-  for how, words in pairs { raise = "KeyError: 'door' %(.*gym_envs.py:%d+%)", exit = "SystemExit: 4", nan = "environment 0: 'observation' holds nan",
+  for how, words in pairs { old = "step gave another number of values, expected observation, reward, terminated", raise = "KeyError: 'door' %(.*gym_envs.py:%d+%)", exit = "SystemExit: 4", nan = "environment 0: 'observation' holds nan",
     reward = "environment 0: the reward is inf", die = "worker %d of 2 was killed by signal 9.*the last words", hang = "has not answered in time" } do
     local env = envs.new(FILE .. "Fails", { how = how, num_envs = 2, workers = 2, timeout = how == "hang" and 1 or 60 })
     env:reset()
@@ -247,6 +248,24 @@ t.test("gym: last observations are checked, numbers of environments are those of
   env:reset()
   t.raises(function() env:step { 0 } end, "'observation' holds %-1, expected a code below 9")
   env:close()
+end)
+
+t.test("gym: where an environment cuts an episode off by itself, what would have followed is in the reward", function()
+  local mn = require "mneme"
+  for _, n in ipairs { 1, 2, 6 } do
+    local env = envs.new(FILE .. "Ends", { num_envs = n, bad = false, workers = 1 })          -- cut off after two steps, which pay nothing
+    local agent = mn.agent { env = env, core = { "gru", d_model = 4 }, hidden = 4 }
+    local l = mn.a2c({ num_envs = n, num_steps = 4, steps = 4 * n, gamma = 0.5 }, env, agent)
+    t.eq(env.time_limit, 0)
+    l:begin()
+    l:rollout()
+    for b = 0, n - 1 do
+      t.eq(l.rewards:data()[b], 0)
+      t.ok(l.rewards:data()[n + b] ~= 0, "V of the last observation")
+      t.eq(l.done:data()[2 * n + b], 1)
+    end
+    env:close()
+  end
 end)
 
 t.test("gym: an environment's own picture is drawn, at the step that it is at", function()
@@ -452,6 +471,8 @@ t.test("gym: check says whether an environment can be repeated", function()
   t.ok(status == 0 and said:find "goes on alike for 500", said)
   shell.run(here, "sed 's/how=\"raise\"/how=\"random\"/' envs.py > chance.py")
   t.eq(select(2, mneme "check env=gym:envs.py:Shows env.kind=grid env.codes=200"), 1, "there is no such code")
+  said, status = mneme "check env=gym:envs.py:Fails env.how=beyond"
+  t.ok(status == 0 and said:find "'observation' holds 1.5 in environment 0, beyond the bounds of its space, %-1 to 1", said)
   said, status = mneme "check env=gym:chance.py:Fails"
   t.ok(status == 1 and said:find "not reproducible", said)
 end)

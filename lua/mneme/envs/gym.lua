@@ -74,6 +74,11 @@ local function hear(self, w, seconds)
   if heard == nil then lost(self) end
   local answer = json.decode(ffi.string(heard)) or { error = "its worker gave no answer" }
   if answer.error then fail(self, answer.error, type(answer.hint) == "string" and answer.hint or nil) end
+  for _, note in ipairs(answer.notes or {}) do
+    note = ("%s: %s"):format(self.id, note)
+    if not noted[note] then terminal.note(note) end
+    noted[note] = true
+  end
   return answer
 end
 
@@ -185,11 +190,6 @@ local function new(name, given)
   self.modules = file and beside(file, at, {}) or nil
   local about = start(self)
   self.shape, self.dtype, self.packages, self.draws, self.pointer = about.shape, about.dtype, about.packages, about.draws, dtypes[about.dtype].pointer
-  for _, note in ipairs(about.notes) do
-    note = ("%s: %s"):format(name, note)
-    if not noted[note] then terminal.note(note) end
-    noted[note] = true
-  end
   self.actions = about.actions.kind == "discrete" and spaces.discrete(about.actions.names) or about.actions.kind == "box"
     and spaces.box { low = about.actions.low, high = about.actions.high, names = about.actions.names }
     or spaces.multi_discrete { names = about.actions.names, unpack(about.actions.counts) }

@@ -23,6 +23,7 @@ import zlib
 sys.path.pop(0)                                    # this file's folder
 sys.dont_write_bytecode = True
 LEAST_SIDE, MOST_NUMBERS, MOST_CODES = 16, 32, 2**20     # of a picture, in pixels; of an action; of a part beside a picture
+BOUNDS_FOR = 1000                                  # steps in which values are held against the bounds of their space
 for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "XCPU", "PWR"):     # Mneme decides; processes that an environment starts get their own
     signal.signal(getattr(signal, "SIG" + name), lambda *_: None)
 
@@ -113,7 +114,7 @@ class View:
     """One array of an observation: a u8 picture, u8 codes, or f32 numbers; a picture with others beside it: several arrays in a row of f32."""
 
     def __init__(self, space, o, actions=None):
-        found, self.notes = [], []
+        found, self.notes, self.later = [], [], []
         self.mask, self.actions = o.get("mask"), None
         for path, leaf in leaves(space):
             name = name_of(path)
@@ -192,6 +193,12 @@ class View:
                 self.parts.append((path, size, size + n, how))
                 size += n
             self.shape = (size,)
+        self.low, self.high = np.full(self.shape, -np.inf).ravel(), np.full(self.shape, np.inf).ravel()
+        for path, start, stop, how in self.parts:
+            leaf = next(leaf for p, leaf, _ in found if p == path)
+            if how[0] == "numbers" and isinstance(leaf, gym.spaces.Box):
+                self.low[start:stop], self.high[start:stop] = leaf.low.ravel(), leaf.high.ravel()
+        self.bounded = BOUNDS_FOR if np.isfinite(self.low).any() or np.isfinite(self.high).any() else 0
         self.observes = "" if self.arrays or self.dtype == np.uint8 and not self.codes else " ".join(
             f"{how[2]}[{stop - start}]" if stop - start > 1 else how[2] for _, start, stop, how in self.parts if stop > start)
 
@@ -237,8 +244,20 @@ class View:
             else:
                 row[start:stop] = np.asarray(x, np.float32).ravel()
 
+    def hold(self, rows, numbers):
+        """Note the first value beyond the bounds of its space: in the first steps, since the search costs time."""
+        self.bounded -= 1
+        beyond = (rows < self.low - 1e-6 * abs(self.low)) | (rows > self.high + 1e-6 * abs(self.high))
+        if beyond.any():
+            self.bounded, (i, k) = 0, np.argwhere(beyond)[0]
+            name = next(how[2] for _, start, stop, how in self.parts if start <= k < stop)
+            self.later.append(f"'{name}' holds {rows[i, k]:g} in environment {numbers[i]}, beyond the bounds of its space, "
+                              f"{self.low[k]:g} to {self.high[k]:g}; it is taken as it is")
+
     def check(self, rows, numbers):
         """Raise what is wrong with the values of rows [n, size], of environments of these numbers."""
+        if self.bounded:
+            self.hold(rows, numbers)
         if self.codes is not None:
             if rows.max() < self.codes:
                 return
@@ -372,6 +391,8 @@ def make(o, copies=None, **more):
     limit = o.get("time_limit")
     its_class = getattr(found, rest, None)
     if isinstance(its_class, type):
+        if hasattr(its_class, "possible_agents") or hasattr(its_class, "agent_iter"):
+            raise Refused(f"{rest} has several agents, expected one", "a gymnasium.Env around it that plays the others, and observes and acts for one")
         if not issubclass(its_class, (gym.Env, gym.vector.VectorEnv)):
             raise Refused(f"{rest} is no gymnasium.Env", "shimmy converts environments of other interfaces")
         if issubclass(its_class, gym.vector.VectorEnv):
@@ -603,7 +624,7 @@ class Worker:
         self.truncated[:] = truncations
         if ended:
             self.view.check(self.final_obs[ended], [self.numbers[i] for i in ended])
-        if self.view.dtype == np.uint8 or not math.isfinite(self.all_obs.dot(self.zeros)):   # 0 times what is not finite is NaN
+        if self.view.bounded or self.view.dtype == np.uint8 or not math.isfinite(self.all_obs.dot(self.zeros)):   # 0 times what is not finite is NaN
             self.view.check(self.obs, self.numbers)
         if not math.isfinite(self.reward.dot(self.nothing)):
             i = int(np.argmin(np.isfinite(self.reward)))
@@ -768,6 +789,9 @@ def problem(e):
     """An exception as an answer: what it says, and where in the user's file."""
     if isinstance(e, Refused):
         return {"error": e.args[0], "hint": e.args[1] if len(e.args) > 1 else None}
+    if isinstance(e, ValueError) and "unpack (expected 5" in str(e):
+        return {"error": f"step gave another number of values, expected observation, reward, terminated, truncated, info ({e})",
+                "hint": "an environment of gym before 0.26? shimmy converts it"}
     frames = [f for f in traceback.extract_tb(e.__traceback__) if f.filename != __file__]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     traceback.print_exception(type(e), e, e.__traceback__)
@@ -802,7 +826,9 @@ def serve():
                 tell(worker.describe())
             else:
                 (name, values), = request.items()
-                tell(getattr(worker, name)(*values))
+                answer = getattr(worker, name)(*values)
+                answer["notes"], worker.view.later = worker.view.later, []
+                tell(answer)
         except BaseException as e:
             tell(problem(e))
 
