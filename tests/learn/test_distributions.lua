@@ -4,7 +4,6 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local distributions = require "mneme.models.distributions"
-local policy_losses = require "mneme.learn.policy_losses"
 local mn = require "mneme"
 
 local box = mn.box { low = { -1, -2 }, high = { 1, 3 }, names = { "throttle", "wheel" } }
@@ -31,8 +30,8 @@ for _, case in ipairs(cases) do
   t.test(name .. ": losses leave out the steps that are not live, and they get no gradient", function()
     local T, B = 5, 3
     local function loss_of(which, rows, live)
-      local policy, x = policy_of(case, T, B, 1)
-      local kind = distributions.for_space(space, name)
+      local policy, leaf = policy_of(case, T, B, 1)
+      local kind, x = distributions.for_space(space, name), leaf
       local function made(shift)
         local m = mn.tensor { shape = { T, B } }
         for i = 0, T * B - 1 do m:data()[i] = math.sin(2.3 * i + shift) end
@@ -42,17 +41,18 @@ for _, case in ipairs(cases) do
       local drawn, n = policy:sample(), T * B * space.size
       local actions = mn.tensor { shape = space:shape(rows, B), dtype = space.dtype }
       for i = 0, n * rows / T - 1 do actions:data()[i] = drawn:data()[i] end
-      local args = { values = made(2), returns = made(3), entropy_coef = name == "tanh_normal" and 0 or 0.01, value_coef = 0.5 }
-      local of_ppo = { advantages = made(4), old_values = made(5), old_log_probs = made(1), clip = 0.2, clip_values = true, normalise_advantages = true }
-      for key, v in pairs(which == "ppo" and of_ppo or {}) do args[key] = v end
+      local batch = { values = made(2), returns = made(3), advantages = made(4), old_values = made(5), old_log_probs = made(1) }
       if rows < T then
-        for key, v in pairs(args) do if type(v) == "cdata" then args[key] = mn.slice(v, { to = rows }) end end
-        policy = kind.of(mn.slice(x, { to = rows }), space)
+        for key, v in pairs(batch) do batch[key] = mn.slice(v, { to = rows }) end
+        x = mn.slice(x, { to = rows })
       end
-      args.live, args.actions, policy.fused = live, actions, false
-      local loss = policy_losses[which](policy, args)
+      batch.policy, batch.live, batch.actions = kind.of(x, space), live, actions
+      batch.policy.fused = false
+      local learner = { entropy_coef = name == "tanh_normal" and 0 or 0.01, value_coef = 0.5, clip = 0.2, clip_values = true, normalise_advantages = true,
+        agent = { distribution = function() return batch.policy end }, sequence = function(_, of) return of == "values" and batch.values or x end }
+      local loss = mn.learners[which].loss(learner, batch)
       loss:backward()
-      return loss:item(), x:grad()
+      return loss:item(), leaf:grad()
     end
     local live = mn.tensor { shape = { T, B } }
     for i = 0, T * B - 1 do live:data()[i] = i < (T - 2) * B and 1 or 0 end

@@ -85,10 +85,12 @@ end
 
 -- A line of a page, `command   # what it is for`; one that is to fail says so: `command   # exit status 1`.  A copied tree
 -- has an engine of its own.
+local python                       -- for a page that needs one
 local function run(place, line)
   local command, note = line:match "^(.-)%s+#(.*)$"
   command, note = command or line, note or ""
-  local said, status = shell.run(place, (place == dir and "unset LD_PRELOAD; " or "unset LD_PRELOAD MNEME_BUILD; ") .. shortened(command))
+  local said, status = shell.run(place, (place == dir and "unset LD_PRELOAD; " or "unset LD_PRELOAD MNEME_BUILD; ")
+    .. (python and ("export PYTHON='%s'; "):format(python) or "") .. shortened(command))
   t.eq(status, tonumber(note:match "exit status (%d+)" or 0), command .. "\n" .. said)
   return said
 end
@@ -99,12 +101,17 @@ local guides = {
   { "write-an-op", 18, 3, 5, tree = true }, { "from-study-to-report", 10, 2, 6 },
   { "faq", 15, 0, 12, tree = true }, { "write-a-loop", 4, 4, 4 }, { "write-a-learner", 5, 2, 2 }, { "tensors", 2, 2, 2 },
   { "tuning", 4, 1, 2 }, { "where", 5, 1, 2 }, { "credit", 6, 0, 0 }, { "from-another-run", 3, 1, 2 },
+  { "your-environment", 6, 4, 1, tree = true, python = true },
 }
 for _, page in ipairs(guides) do
   local name, said, commands, saved, compared = page[1], "", 0, 0, 0
   t.test("docs/" .. name .. ".md: its files and commands work", function()
     local place, why = dir, nil
     if page.tree then place, why = copied_tree() end
+    if place and page.python then
+      python, why = require("tests.support.python")()
+      place = python and place
+    end
     if not place then t.skip(why) end
     for _, block in ipairs(blocks(files.read(root .. "docs/" .. name .. ".md"))) do
       if block.name then

@@ -250,13 +250,13 @@ return {
   { "environment", "crafter", "craftax_classic: Crafter's rules" },
   { "environment", "memorymaze memory_maze_9x9", "memory_maze: find the prompted targets" },
   { "environment", "minigrid babyai miniworld minihack memory_s7",
-    "minigrid_memory: MiniGrid-Memory; others as gym:ID where the Python package is installed (docs/gymnasium.md)" },
+    "minigrid_memory: MiniGrid-Memory; others as gym:ID where the Python package is installed (docs/your-environment.md)" },
   { "environment", "mysterypath mystery_path_v1 memory_gym", "mystery_path: Memory Gym's Mystery Path" },
   { "environment", "endless_mortarmayhem endlessmortarmayhem mortarmayhem mortar_mayhem", "mortar_mayhem_endless: Memory Gym's Endless Mortar Mayhem" },
   { "environment", "endless_mysterypath endlessmysterypath", "mystery_path_endless: Memory Gym's Endless Mystery Path" },
   { "environment", "atari ale pong breakout mujoco halfcheetah hopper walker2d ant humanoid acrobot mountaincar lunarlander "
     .. "procgen dmlab nethack dm_control brax bsuite gym gymnasium pybullet frozenlake taxi blackjack",
-    "gym:ID where its Python package is installed (docs/gymnasium.md); nearest of ours: mneme list envs" },
+    "gym:ID where its Python package is installed (docs/your-environment.md); nearest of ours: mneme list envs" },
   { "environment", "copy mqar listops induction",
     "not an environment but a data set (docs/datasets.md); nearest: selective_copy, associative_recall" },
   -- ---- learners ----
@@ -348,7 +348,7 @@ return {
     "make demo installs what is missing and builds; mneme doctor says what is there and what is not (README.md, "
     .. "docs/faq.md)" },
   { "topic", "gymnasium gym pip",
-    "mneme run train env=gym:ID trains on an environment of Gymnasium (docs/gymnasium.md); Mneme's are there for Python, too (docs/python.md)" },
+    "mneme run train env=gym:ID trains on an environment of Gymnasium (docs/your-environment.md); Mneme's are there for Python, too (docs/python.md)" },
   { "topic", "seed seeds",
     "seed=N: one run's random seed; mneme run SCRIPT seeds=4: one run per seed; mneme sweep SCRIPT seeds=N: of each point" },
   { "topic", "tutorial getting_started quickstart start examples",

@@ -159,8 +159,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   if (cfg.init or "") ~= "" or (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
   if env.skips and (self.every_step or self.acts == "values") then
-    errors.usage(("%s: env.vector=1 has steps that only begin an episode, which this learner would learn from"):format(what),
-      "learner=a2c or ppo; without env.vector each copy is stepped by itself, and there are none")
+    errors.usage(what .. ": env.vector=1 has steps that only begin an episode, which this learner would learn from", "learner=a2c or ppo, or no env.vector")
   end
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end
   local core = agent.core
@@ -275,9 +274,9 @@ function OnPolicy:count_episodes()
   for t = 0, self.T - 1 do
     local over = done[t + 1]
     for b = 0, B - 1 do
-      local i = t * B + b
-      if live then live[i] = over[b] ~= 0 and length[i] == 0 and 0 or 1 end
-      if over[b] ~= 0 and not (live and live[i] == 0) then finished:add(t, b, score[i], ret[i], length[i]) end
+      local i, none = t * B + b, live and over[b] ~= 0 and length[t * B + b] == 0
+      if live then live[i] = none and 0 or 1 end
+      if over[b] ~= 0 and not none then finished:add(t, b, score[i], ret[i], length[i]) end
     end
   end
   finished:settle(self.T)
