@@ -181,8 +181,12 @@ t.test("gym: a run whose environment cannot be played again goes on with new epi
     trained(("eval v%s episodes=12"):format(learner))
     trained(("intervene v%s erase=all at=1 episodes=4"):format(learner))
   end
-  local said, status = mneme("run train env=gym:envs.py:Vector env.vector=1 num_envs=2 num_steps=16 core.d_model=8 steps=64 learner=pqn core=gru run=no")
-  t.ok(status ~= 0 and said:find "steps that only begin an episode, which this learner would learn from", said)
+  local said, status
+  for _, learner in ipairs { "pqn", "stream", "stream_q" } do
+    said, status = mneme(("run train env=gym:envs.py:Vector env.vector=1 num_envs=2 num_steps=16 core.d_model=8 steps=64 core=gru run=no learner=%s"):format(
+      learner))
+    t.ok(status ~= 0 and said:find "steps that only begin an episode, which this learner would learn from", said)
+  end
   files.append(here .. "/own.lua", [[
 local mn = require "mneme"
 mn.learners.mine = mn.on_policy { loss = function(self, batch) return (batch.policy:entropy() * -1):mean() end }

@@ -245,6 +245,9 @@ end
 local M = {}
 batches.checkpoint = M
 
+---Does it learn from each step by itself, so that none can be left out (live)?
+function M:every_step() return self.acts == "values" end
+
 -- The environments as one row of bytes each, zeros after the shorter ones.
 local function saved_worlds(env)
   local saved, longest = {}, 1

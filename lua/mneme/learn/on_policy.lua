@@ -158,7 +158,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.horizon = self.horizon or 0               -- of a class that goes without
   if (cfg.init or "") ~= "" or (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
-  if env.skips and (self.every_step or self.acts == "values") then
+  if env.skips and self:every_step() then
     errors.usage(what .. ": env.vector=1 has steps that only begin an episode, which this learner would learn from", "learner=a2c or ppo, or no env.vector")
   end
   if cfg.aux_coef ~= nil and not self.extra.terms[1] then errors.usage(what .. ": aux_coef: there is no aux, the terms that it weighs") end

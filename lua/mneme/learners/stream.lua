@@ -23,7 +23,7 @@ local C = engine.C
 ---@class Stream: OnPolicy
 ---@field lanes table[] of each stream { x, resets, previous, state, actions, entropy, past, learn }: its step as leaves of one environment
 local Stream = {
-  every_step = true,
+  every_step = function() return true end,
   doc = "stream AC(lambda): learns at every step, with traces and bounded steps", source = "Elsayed, Vasan and Mahmood 2024, arXiv 2410.14606",
   objective = [[
 After every step each network moves along its trace,
