@@ -23,7 +23,7 @@ local small = {
 
 local pictures = {
   { "vectors", "What is left in the state", how = "left", { "feedforward" }, { "framestack" }, { "rnn" }, { "gru" }, { "lstm" },
-    { "slstm" }, { "ntm" }, { "mingru" }, { "minlstm" }, { "lru" }, { "s5" }, { "rtu" }, { "hgrn" }, { "ffm" }, { "shm" } },
+    { "slstm" }, { "slstm_block" }, { "ntm" }, { "mingru" }, { "minlstm" }, { "lru" }, { "s5" }, { "rtu" }, { "hgrn" }, { "ffm" }, { "shm" } },
   { "softmax", "What softmax reads", how = "attention",
     { "transformer" }, { "gtrxl" }, { "longformer" }, { "bigbird" }, { "longshort" }, { "rmt" } },
   { "sums", "What a sum reads", how = "values", { "linear_transformer" }, { "performer" }, { "performer_relu" }, { "rfa" }, { "dpfp" } },

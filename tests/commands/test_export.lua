@@ -11,11 +11,7 @@ local t = require "tests.harness"
 local nn = mn.nn
 
 local dir = shell.folder()
-local function fine(words)
-  local said, status = shell.mneme(dir, words)
-  t.eq(status, 0, said)
-  return said
-end
+local function fine(words) return shell.fine(dir, words) end
 
 -- ---- an agent from its file, in plain Lua ----
 

@@ -26,8 +26,7 @@ end
 t.test("a label is text in HTML, Markdown and LaTeX, and ends no report", function()
   with_label(LABEL)
   for _, kind in ipairs { "html", "md", "tex" } do
-    local said, status = shell.mneme(dir, "report x out=x." .. kind)
-    t.eq(status, 0, said)
+    shell.fine(dir, "report x out=x." .. kind)
     local page = files.read(dir .. "/x." .. kind)
     t.ok(page:find "touch PWNED", kind)
     if kind == "html" then t.ok(not page:find("<img src=x", 1, true) and not page:find('href="javascript', 1, true)) end
@@ -40,8 +39,7 @@ end)
 t.test("a control character of a label is in no page, figure or table", function()
   with_label "\27]0;zq\7\27[2J\194\155q"
   for _, kind in ipairs { "html", "md", "tex" } do
-    local said, status = shell.mneme(dir, "report x out=x." .. kind)
-    t.eq(status, 0, said)
+    shell.fine(dir, "report x out=x." .. kind)
   end
   shell.mneme(dir, "compare x out=x.csv")
   local found = shell.run(dir, [[grep -lrP '\x1b|\x07' --include='x.*' --include='*.svg' --include='*.csv' . || true]])
@@ -88,8 +86,7 @@ t.test("git runs no program that the folder names", function()
   shell.run(here, "chmod +x evil.sh; git init -q . && echo 'f filter=evil' > .gitattributes && echo x > f && git add f .gitattributes && "
     .. "git -c user.name=a -c user.email=a@b commit -qm x && git config core.fsmonitor ./evil.sh && git config filter.evil.clean ./evil.sh && "
     .. "git config core.pager ./evil.sh && cp evil.sh .git/hooks/post-index-change && sleep 1.1 && echo y > f")
-  local said, status = shell.mneme(here, "run tmaze " .. foreign.small .. " corridor=4 steps=64 run=r")
-  t.eq(status, 0, said)
+  shell.fine(here, "run tmaze " .. foreign.small .. " corridor=4 steps=64 run=r")
   t.ok(not files.is_file(dir .. "/PWNED"), "a program of the folder ran")
   t.ok(files.read(here .. "/r/config.json"):find '"commit": "%x+', "the commit is known")
 end)

@@ -53,9 +53,8 @@ return mn.study { title = "Gates", question = "Which?", of = "overwrite", axes =
   metrics = { score = { "right answers", range = { 0, 1 } } },
   claims = { { id = "gate", text = "Gates help.", source = "mine", test = { "better", metric = "score", a = { core = "keys" }, b = { core = "none" } } } } }
 ]] })
-  local said, status = shell.mneme(folder, "sweep gates.lua jobs=1")
-  t.eq(status, 0, said)
-  said, status = shell.mneme(folder, "report runs/gates")
+  shell.fine(folder, "sweep gates.lua jobs=1")
+  local said, status = shell.mneme(folder, "report runs/gates")
   t.ok(status == 0 and not said:find "warning", said)
   t.ok(files.read(folder .. "/runs/gates/report.html"):find("episode-1", 1, true), "no episode")
 end)
@@ -68,8 +67,7 @@ return function() return { name = "sign", observation = { 2 }, actions = 2, rese
     .. "steps=64 threads=1 run=of_file")
   t.eq(status, 0, said)
   for _, words in ipairs { "eval of_file episodes=5 threads=1", "view of_file out=f.png wait=0", "where of_file episodes=3", "credit of_file" } do
-    said, status = shell.mneme(folder, words)
-    t.eq(status, 0, said)
+    shell.fine(folder, words)
   end
 end)
 
@@ -79,8 +77,7 @@ t.test("threads= is every command's; what neither the command nor the environmen
     if case.env == "lua" then name = look_matrix.name(case) end
   end
   for _, words in ipairs { "eval R episodes=2", "intervene R erase=all at=1 episodes=2", "where R episodes=2", "credit R", "probe R episodes=48 every=2" } do
-    local said, status = shell.mneme(folder, words:gsub("R", name) .. " threads=1")
-    t.eq(status, 0, said)
+    shell.fine(folder, words:gsub("R", name) .. " threads=1")
   end
   local said, status = shell.mneme(folder, ("eval %s epsodes=2"):format(name))
   t.ok(status == 2 and said:find "unknown setting of eval" and said:find "'episodes'", said)
@@ -109,8 +106,7 @@ return mn.supervised(cfg, data, mn.sequence_model { dataset = data, core = mn.co
   local said, status = shell.mneme(folder, "run recite.lua run=recite")
   t.eq(status, 0, said)
   local loss = said:match "validation part accuracy .- loss (%S+)\n"
-  said, status = shell.mneme(folder, "eval recite split=valid batches=3")
-  t.eq(status, 0, said)
+  said = shell.fine(folder, "eval recite split=valid batches=3")
   t.eq(said:match "\nloss     (%S+)", loss)
   said, status = shell.mneme(folder, "eval recite batches=3 batch=5 threads=1")
   t.ok(status == 0 and said:find "15 sequences", said)
@@ -121,8 +117,7 @@ t.test("a script that runs its learner by hand can be played; a learner's own ch
   files.write(folder .. "/hand.lua", { (text:gsub("return mn", "local learner = mn"):gsub(":train%(%)", "\nlearner:begin()\nlearner:advance()")) })
   local said, status = shell.mneme(folder, "play hand.lua keys=4*0")
   t.ok(status == 0 and said:find "episode 0", said)
-  said, status = shell.mneme(folder, "run hand.lua parts=2")
-  t.eq(status, 0, said)
+  shell.fine(folder, "run hand.lua parts=2")
   said, status = shell.mneme(folder, "run hand.lua parts=3")
   t.ok(status ~= 0 and said:find "parts do not divide", said)
 end)

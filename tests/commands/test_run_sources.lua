@@ -34,8 +34,7 @@ local core_text = files.read(dir .. "/cores/own.lua")
 local function mean_return(said) return tonumber(said:match "return%s+([%d.]+)") end
 
 t.test("a run keeps its script, what that required, and its own core, with checksums and who made it", function()
-  local said, status = mneme "run mine.lua core.d_model=8 run=r"
-  t.eq(status, 0, said)
+  shell.fine(dir, "run mine.lua core.d_model=8 run=r")
   for _, name in ipairs { "mine.lua", "rules.lua", "cores/own.lua" } do
     t.eq((files.read(dir .. "/r/source/" .. name)), (files.read(dir .. "/" .. name)))
   end
@@ -209,15 +208,14 @@ t.test("an edited own core is resumed where the command line names the script be
     local said, status = mneme(words)
     t.ok(status == 2 and said:find "e brings its own code, ./cores/own.lua, which was not run %(trust=1 runs it", said)
   end
-  local said, status = mneme "run mine.lua resume=e steps=6144 use=now"
-  t.eq(status, 0, said)
+  shell.fine(dir, "run mine.lua resume=e steps=6144 use=now")
   write("cores/own.lua", core_text .. "-- and again\n")
   t.eq(select(2, mneme "run resume=e2 core=own steps=6144 use=now"), 0)
   t.eq(select(2, mneme "run mine.lua resume=e2 core=gru steps=6144 use=now"), 2, "'core' cannot change")
   -- what was not the user's before the edit is not trusted because a script is named
   write("cores/own.lua", core_text .. "-- a third time\n")
   sh "cp mine.lua rules.lua away/; cp cores/own.lua away/cores/; cp -r e away/e; echo '-- theirs' >> away/cores/own.lua"
-  said, status = shell.stranger(dir .. "/away", "run mine.lua resume=e steps=8000 use=now")
+  local said, status = shell.stranger(dir .. "/away", "run mine.lua resume=e steps=8000 use=now")
   t.ok(status == 2 and said:find "e brings its own code, ./cores/own.lua", said)
   sh "rm -r away"
   write("cores/own.lua", core_text)
@@ -316,11 +314,10 @@ end)
 
 t.test("a data file that was replaced is noticed", function()
   write("text.txt", ("the quick brown fox jumps over the lazy dog. "):rep(400))
-  local said, status = mneme "run char_lm quick=1 file=text.txt steps=4096 core=gru core.d_model=16 run=lm threads=1"
-  t.eq(status, 0, said)
+  shell.fine(dir, "run char_lm quick=1 file=text.txt steps=4096 core=gru core.d_model=16 run=lm threads=1")
   t.ok(info("lm").data[1].path == "text.txt" and info("lm").data[1].bytes > 1000)
   write("text.txt", ("the quick brown dog jumps over the lazy fox. "):rep(400))
-  said, status = mneme "run resume=lm steps=8192"
+  local said, status = mneme "run resume=lm steps=8192"
   t.ok(status == 2 and said:find "lm: text.txt has changed since the run began", said)
   said, status = mneme "eval lm"
   t.ok(status == 2 and said:find "lm: text.txt has changed since the run began %(a run keeps the checksums of its data; use=now", said)
@@ -397,7 +394,7 @@ end)
 
 t.test("mneme check RUN examines a folder", function()
   t.eq(select(2, mneme "run tmaze quick=1 core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=60000 run=sound"), 0)
-  local said, status = mneme "check sound"
+  local said, status = shell.mneme(dir, "check sound")
   t.eq(status, 0, said)
   t.ok(said:find "^ok +sound  %d+ lines of log, %d checkpoints, 1 episodes, 1 source files, 1 starts\n$", said)
   sh "rm -rf hurt; cp -r sound hurt; rm -r hurt/checkpoints"

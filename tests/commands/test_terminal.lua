@@ -16,8 +16,7 @@ local terminal = require "mneme.base.terminal"
 
 local WIDTHS = { 40, 60, 80, 120 }
 local dir = shell.folder()
-local said, status = shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 where=0 run=runs/a")
-t.eq(status, 0, said)
+shell.fine(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 where=0 run=runs/a")
 shell.mneme(dir, "run demo core=gru core.d_model=8 hidden=8 steps=4096 num_envs=4 num_steps=32 threads=1 where=0 seed=2 run=runs/b")
 
 -- A line may only be too wide where it is one word, or an indent and a word: a path, say, but no drawing.

@@ -1,6 +1,7 @@
 -- test_attention.lua -- the recurrent attention ops against their recurrence, in double precision.
 -- Outputs and final states are compared with it, gradients (through the final states too) with its
--- difference quotients, after whole runs and after runs row by row.
+-- difference quotients, after whole runs and after runs row by row.  That states hand on, that a reset is a fresh start, and that
+-- phases stay exact is tested of the cores that are made of them (models/contract.lua, models/test_core_values.lua).
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
@@ -283,73 +284,6 @@ for _, form in ipairs { "code", "paper", "cossin" } do
 end
 
 -- ---- what must be exactly so ----
-
--- The rows [from, to) of every sequence of x, and the state at its start.
-local function part_of(case, x, from, to, state)
-  local part, piece = {}, {}
-  for key, value in pairs(case) do piece[key] = value end
-  piece.T = to - from
-  for name, input in pairs(x) do
-    if #input.shape ~= 1 and input.shape[1] == case.T then
-      local row, shape = input.n / case.T, { unpack(input.shape) }
-      shape[1] = to - from
-      part[name] = { shape = shape, n = row * (to - from), at = input.at + from * row }
-    else part[name] = input end
-  end
-  for name, tensor in pairs(state) do
-    part[name] = { shape = tensor:shape(), n = tensor:size(), at = tensor:data() }
-  end
-  return piece, part
-end
-
-for _, op in ipairs { "linear_attention", "joint_gate_attention", "agalite" } do
-  t.test(op .. ": a state handed on continues the sequence", function()
-    local case = { op = op, gate = "outer", T = 29, D = 3, E = 2, V = 5, done = 0.1, state = true }
-    local x = make(case)
-    local want = gated_recurrence(case, x)
-    local piece, first = part_of(case, x, 0, 11, {})
-    local _, out = call(piece, first)
-    local state = { C = out.C, s = out.s, vs = out.vs, ks = out.ks, tick = out.tick }
-    local rest, second = part_of(case, x, 11, 29, state)
-    local _, out2 = call(rest, second)
-    local offset = 11 * case.B * case.H * case.V
-    compare("y", out2.y:data(), want.y + offset, out2.y:size(), 2e-5)
-    compare("s", out2.s:data(), want.s, out2.s:size(), 2e-5)
-    mn.clear_tape()
-  end)
-
-  t.test(op .. ": a reset is a fresh start, bit for bit", function()
-    local case = { op = op, gate = "outer", T = 6, D = 4, V = 5, state = true }
-    local x = make(case)
-    x.done = { shape = { case.T, case.B }, n = case.T * case.B, at = zeros(case.T * case.B) }
-    for b = 0, case.B - 1 do x.done.at[b] = 1 end
-    local _, out = call(case, x)
-    local fresh = {}
-    for name, input in pairs(x) do
-      if not ({ C = 1, s = 1, vs = 1, ks = 1 })[name] then fresh[name] = input end
-    end
-    local _, out2 = call(case, fresh)
-    for _, name in ipairs(names(case)) do
-      local p, q = out[name]:data(), out2[name]:data()
-      for i = 0, out[name]:size() - 1 do t.eq(p[i], q[i], name .. "[" .. i .. "]") end
-    end
-    mn.clear_tape()
-  end)
-end
-
-t.test("agalite: phases are exact after millions of steps", function()
-  for _, r in ipairs { 2, 3, 7 } do
-    local case = { op = "agalite", gate = "outer", T = 5, B = 1, H = 1, D = 2, V = 2, r = r }
-    local x = make(case)
-    x.tick.at[0] = 0
-    local period = r > 1 and 2 * (r - 1) or 2
-    local _, out = call(case, x)
-    x.tick.at[0] = period * math.floor(16e6 / period)
-    local _, late = call(case, x)
-    for i = 0, out.y:size() - 1 do t.eq(late.y:data()[i], out.y:data()[i], "y[" .. i .. "]") end
-    mn.clear_tape()
-  end
-end)
 
 t.test("what does not fit is refused by name", function()
   local function leaf(...) return mn.tensor { shape = { ... } } end

@@ -96,7 +96,6 @@ t.test("the experiment hands on which observation it is to have, and refuses ano
   local said, status = shell.mneme(folder, "run craftax quick=1 core=gru observation=sparse steps=4096 run=sparse")
   t.eq(status, 2, said)
   t.ok(said:find("unknown value of observation: 'sparse' (known: dense codes)", 1, true), said)
-  said, status = shell.mneme(folder, "run craftax quick=1 core=gru observation=codes num_envs=2 num_steps=8 minibatches=2 steps=32 run=codes")
-  t.eq(status, 0, said)
+  shell.fine(folder, "run craftax quick=1 core=gru observation=codes num_envs=2 num_steps=8 minibatches=2 steps=32 run=codes")
   os.execute("rm -r '" .. folder .. "'")
 end)

@@ -186,11 +186,7 @@ local agent = mn.agent { env = mn.env(spec(cfg.num_envs, cfg.seed)), core = cfg.
   torso = { "dict", card = { "embedding", width = 4 }, eye = { "impala", hidden = 8 }, place = "flat" } }
 return mn.learner(cfg, mn.env(spec(cfg.num_envs, cfg.seed)), agent):train()
 ]] })
-local function fine(words)
-  local said, status = shell.mneme(folder, words)
-  t.eq(status, 0, said)
-  return said
-end
+local function fine(words) return shell.fine(folder, words) end
 local function tensors(run, step)
   local list = {}
   for name, tensor in pairs(safetensors.load(("%s/%s/checkpoints/step-%d.safetensors"):format(folder, run, step)).tensors) do

@@ -204,8 +204,7 @@ t.test("a resumed training ends with the bits of an undisturbed one, with shared
   t.eq(status, 0, said)
   said, status = train("half", shop, "steps=320")
   t.eq(status, 0, said)
-  said, status = shell.mneme(dir, "run resume=half steps=640")
-  t.eq(status, 0, said)
+  said = shell.fine(dir, "run resume=half steps=640")
   t.ok(said:find("going on at step 320", 1, true), said)
   local function bits(run)                            -- all but the number of lines in the log, which is one more after the stop
     local bytes = files.read(dir .. "/" .. run .. "/checkpoints/step-640.safetensors")

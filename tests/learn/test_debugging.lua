@@ -53,8 +53,7 @@ t.test("debug=grad: a line of every parameter's gradient with each line of the l
 end)
 
 t.test("profile=1: ops by their lines, a flame graph and its stacks", function()
-  local said, status = mneme(SMALL .. "steps=1024 profile=1 run=timed")
-  t.eq(status, 0, said)
+  local said = shell.fine(dir, SMALL .. "steps=1024 profile=1 run=timed")
   t.ok(said:find "%d+%.%d %%%s+%d+%.%d+ s  models/recurrent%.lua:%d+%s+act%s+gru forward", said)      -- gru.lua calls it last
   t.ok(said:find "update%s+gru backward", said)
   local stacks = files.read(dir .. "/timed/profile.txt")
@@ -76,8 +75,7 @@ t.test("debug and profile: other words are refused; a run from when they were tr
   local path = dir .. "/plain/config.json"
   local text = files.read(path):gsub('"debug": "0"', '"debug": false'):gsub('"profile": "0"', '"profile": false')
   files.write(path, { text })
-  said, status = mneme "run demo resume=plain steps=1280 use=altered"
-  t.eq(status, 0, said)
+  shell.fine(dir, "run demo resume=plain steps=1280 use=altered")
 end)
 
 t.test("flame: stacks become boxes, as wide as their time; names are escaped", function()

@@ -2,6 +2,7 @@
 -- an independent program makes it (tests/reference/ppo_box.py).
 local t = require "tests.harness"
 local files = require "mneme.base.files"
+local given_rollouts = require "tests.support.given_rollouts"
 local json = require "mneme.base.json"
 local distributions = require "mneme.models.distributions"
 local mn = require "mneme"
@@ -182,69 +183,21 @@ t.test("an update of PPO with a Gaussian policy is that of an independent progra
   local case = json.decode(files.read "tests/fixtures/ppo_box.json")
   local s, sizes = case.settings, case.sizes
   local T, B, D, K = s.num_steps, s.num_envs, sizes.observation, sizes.action
-  local env = mn.env { name = "given", observation = { D }, actions = mn.box { low = -1, high = 1, shape = { K } }, num_envs = B,
-    reset = function() return { 0, 0, 0, 0, 0 } end, step = function() return { 0, 0, 0, 0, 0 }, 0, false end }
+  local env = given_rollouts.env(D, mn.box { low = -1, high = 1, shape = { K } }, B)
   local agent = mn.agent { env = env, core = { "gru", d_model = sizes.hidden }, hidden = sizes.hidden, head_act = "relu",
     torso = mn.nn.linear(D, sizes.hidden, { act = "relu" }) }
-  for key, leaf in pairs(agent.module:named_parameters()) do
-    local values = t.ok(case.params[key], key .. " is not in the fixture")
-    t.eq(#values, leaf:size(), key)
-    for i, value in ipairs(values) do
-      if key == "actor.log_std" then t.eq(leaf:data()[i - 1], 0, "a log-deviation begins at 0") end
-      leaf:data()[i - 1] = value
-    end
-  end
+  local deviation = agent.module:named_parameters()["actor.log_std"]
+  for i = 0, deviation:size() - 1 do t.eq(deviation:data()[i], 0, "a log-deviation begins at 0") end
+  given_rollouts.put(agent, case.params)
   local l = mn.ppo({ num_envs = B, num_steps = T, epochs = s.epochs, minibatches = s.minibatches, gamma = s.gamma, lambda = s.lam, clip = s.clip,
     entropy_coef = s.entropy_coef, value_coef = s.value_coef, max_norm = s.max_norm, lr = s.lr, adam_eps = s.adam_eps, beta1 = s.beta1, beta2 = s.beta2,
     steps = T * B }, env, agent)
-  local row, steps, order = l.row, {}, 0
-  local function begin(at, from)
-    for b = 0, B - 1 do
-      for k = 0, D - 1 do row.x[at][b * D + k] = case.x[(from * B + b) * D + k + 1] end
-      row.done[at][b] = case.done[from * B + b + 1]
-      row.resets[at][b] = row.done[at][b]
-    end
-  end
-  function env.reset_raw() begin(T, 0) end
-  function env.rolled() end
-  function env.roll(_, _, step)
-    for b = 0, B - 1 do
-      row.reward[step][b] = case.rewards[step * B + b + 1]
-      for k = 0, K - 1 do row.played[step][b * K + k] = case.actions[(step * B + b) * K + k + 1] end
-    end
-    begin(step + 1, step + 1)
-  end
-  local optimiser_step = l.optimiser_step
-  function l.optimiser_step(self)
-    local fine, losses = optimiser_step(self), self.losses
-    steps[#steps + 1] = { losses.loss, losses.policy_loss, losses.value_loss, losses.entropy, self.optimiser:grad_norm() }
-    return fine
-  end
-  function l.sequences.shuffle(self)
-    order = order + 1
-    for i, b in ipairs(case.orders[order]) do self.order[i - 1] = b end
-  end
-  local function near(got, want, what)
-    local top = 0
-    for _, w in ipairs(want) do top = math.max(top, math.abs(w)) end
-    t.eq(got:size(), #want, what)
-    for i, w in ipairs(want) do t.near(got:data()[i - 1], w, 1e-5 * math.max(top, 1e-3), what) end
-  end
+  given_rollouts.feed(l, case, { "loss", "policy_loss", "value_loss", "entropy" })
   l:begin()
-  l:rollout()
-  t.ok(l:update())
-  near(l.log_probs, case.log_probs, "log-probabilities")
-  near(l.advantages, case.advantages, "advantages")
-  t.eq(#steps, s.epochs * s.minibatches)
-  for i, want in ipairs(case.steps) do
-    for k, value in ipairs(want) do t.near(steps[i][k], value, 1e-5 * math.max(1, math.abs(value)), ("step %d, value %d"):format(i, k)) end
-  end
-  local trained, moved = agent.module:named_parameters(), 0
-  for key, want in pairs(case.trained) do
-    for i, w in ipairs(want) do
-      t.near(trained[key]:data()[i - 1], w, 1e-5, key)
-      moved = math.max(moved, math.abs(w - case.params[key][i]))
-    end
-  end
-  t.ok(moved > 6 * s.lr / 2, "the optimiser hardly moves")
+  given_rollouts.update(l, 1, case.orders)
+  given_rollouts.near(l.log_probs, case.log_probs, 1e-5, "log-probabilities")
+  given_rollouts.near(l.advantages, case.advantages, 1e-5, "advantages")
+  t.eq(#l.steps, s.epochs * s.minibatches)
+  given_rollouts.near_steps(l, case.steps, 1e-5)
+  given_rollouts.trained(l, case, 1e-5, 6 * s.lr / 2)
 end)

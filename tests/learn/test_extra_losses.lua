@@ -150,11 +150,7 @@ end)
 
 t.test("the shipped example: logged, saved, resumed bit for bit, and evaluated without its decoder", function()
   local words = "run rebuild_observation corridor=3 core.d_model=16 hidden=16 stop_score=-1 record_every=0 checkpoint_every=4096 threads=1"
-  local function fine(line)
-    local said, status = shell.mneme(dir, line)
-    t.eq(status, 0, said)
-    return said
-  end
+  local function fine(line) return shell.fine(dir, line) end
   for learner, class in pairs(makers) do
     local run, given = learner .. "-", words .. (class.defaults.epsilon_end and " epsilon_start=0.1 epsilon_end=0.1" or "")
     fine(("%s learner=%s steps=16384 run=%swhole"):format(given, learner, run))

@@ -11,8 +11,7 @@ local shell = require "tests.support.shell"
 
 local dir = shell.folder()
 local function run(words)
-  local said, status = shell.mneme(dir, "run train env=tmaze env.corridor=3 num_envs=2 num_steps=16 " .. words)
-  t.eq(status, 0, said)
+  local said = shell.fine(dir, "run train env=tmaze env.corridor=3 num_envs=2 num_steps=16 " .. words)
   return said
 end
 local function refused(words, ...)
@@ -117,8 +116,7 @@ files.write(dir .. "/cores/mine.lua", { files.read(shell.root .. "docs/write-a-c
 for _, n in ipairs { 1, 2, 6 } do
   t.test(("own parts, %d environments: a memory or a head that was taken and is frozen keeps its bits"):format(n), function()
     local function own(words, steps)
-      local said, status = shell.mneme(dir, ("run own.lua num_envs=%d steps=%d %s"):format(n, steps, words))
-      t.eq(status, 0, said)
+      shell.fine(dir, ("run own.lua num_envs=%d steps=%d %s"):format(n, steps, words))
     end
     own("run=own" .. n, 16 * n)
     local before = bytes("own" .. n, 16 * n)

@@ -10,16 +10,8 @@ local shell = require "tests.support.shell"
 local dir = shell.folder()
 local function write(name, text) files.write(dir .. "/" .. name, { text }) end
 local function mneme(words) return shell.mneme(dir, words) end
-local function fine(words)
-  local said, status = mneme(words)
-  t.eq(status, 0, said)
-  return said
-end
-local function refused(words, what)
-  local said, status = mneme(words)
-  t.eq(status, 2, said)
-  t.ok(said:find(what, 1, true), said)
-end
+local function fine(words) return shell.fine(dir, words) end
+local function refused(words, what) shell.refused(dir, words, what) end
 local function tensors(run, step)
   local list = {}
   for name, tensor in pairs(safetensors.load(("%s/%s/checkpoints/step-%d.safetensors"):format(dir, run, step)).tensors) do

@@ -2,6 +2,7 @@
 -- window is the end of the rollout before; epsilon falls as set; who acts takes the largest Q; a continued run is the same bits; what it refuses.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
+local given_rollouts = require "tests.support.given_rollouts"
 local json = require "mneme.base.json"
 local learner_rig = require "tests.support.learner_rig"
 local distributions = require "mneme.models.distributions"
@@ -12,78 +13,27 @@ local fixture = json.decode(files.read "tests/fixtures/pqn_updates.json")
 local s, sizes = fixture.settings, fixture.sizes
 local T, B, D = s.num_steps, s.num_envs, sizes.observation
 
--- A learner whose rollouts are the fixture's, from row `l.from` on.
 local function given(form, case)
-  local env = mn.env { name = "given", observation = { D }, actions = sizes.actions, num_envs = B,
-    reset = function() return { 0, 0, 0, 0, 0 } end, step = function() return { 0, 0, 0, 0, 0 }, 0, false end }
+  local env = given_rollouts.env(D, sizes.actions, B)
   local agent = mn.agent { env = env, core = { "gru", d_model = sizes.model }, hidden = sizes.hidden }
   local l = mn.pqn({ num_envs = B, num_steps = T, window = s.window, targets = form, epochs = s.epochs, minibatches = s.minibatches, gamma = s.gamma,
     lambda = s.lam, max_norm = s.max_norm, lr = s.lr, lr_schedule = "linear", adam_eps = s.adam_eps, beta1 = s.beta1, beta2 = s.beta2,
     steps = sizes.of * T * B }, env, agent)
-  local leaves, n = agent.module:named_parameters(), 0
-  for key, leaf in pairs(leaves) do
-    local values = t.ok(case.params[key], key .. " is not in the fixture")
-    t.eq(#values, leaf:size(), key)
-    for i, value in ipairs(values) do leaf:data()[i - 1] = value end
-    n = n + 1
-  end
-  for key in pairs(case.params) do t.ok(leaves[key], "the agent has no " .. key) end
-  local row = l.row
-  local function begin(at, from)
-    for b = 0, B - 1 do
-      for k = 0, D - 1 do row.x[at][b * D + k] = case.x[(from * B + b) * D + k + 1] end
-      row.done[at][b] = case.done[from * B + b + 1]
-      row.resets[at][b] = row.done[at][b]
-    end
-  end
-  l.from = 0
-  function env.reset_raw() begin(T, 0) end
-  function env.rolled() end
-  function env.roll(_, _, step)
-    for b = 0, B - 1 do
-      local i = (l.from + step) * B + b
-      row.reward[step][b], row.played[step][b] = case.rewards[i + 1], case.actions[i + 1]
-    end
-    begin(step + 1, l.from + step + 1)
-  end
+  given_rollouts.put(agent, case.params)
+  given_rollouts.feed(l, case, { "td_loss", "q_values" })
   return l
 end
 
 for form, case in pairs(fixture.targets) do
   t.test(("targets=%s: updates are those of an independent program"):format(form), function()
     local l = given(form, case)
-    local steps, update, order = {}, 0, 0
-    local optimiser_step = l.optimiser_step
-    function l.optimiser_step(self)
-      local fine, losses = optimiser_step(self), self.losses
-      steps[#steps + 1] = { losses.td_loss, losses.q_values, self.optimiser:grad_norm() }
-      t.near(self:rate(), case.updates[update].rate, 1e-12)
-      return fine
-    end
-    function l.sequences.shuffle(self)
-      order = order + 1
-      for i, b in ipairs(case.orders[update][order]) do self.order[i - 1] = b end
-    end
     l:begin()
     for u, want in ipairs(case.updates) do
-      update, order, steps, l.from = u, 0, {}, (u - 1) * T
-      l:rollout()
-      t.ok(l:update())
-      t.eq(#steps, u == 1 and 0 or s.epochs * s.minibatches, "steps of update " .. u)
-      for i, step in ipairs(want.steps) do
-        for k, value in ipairs(step) do t.near(steps[i][k], value, 2e-5 * math.max(1, math.abs(value)), ("update %d, step %d, value %d"):format(u, i, k)) end
-      end
+      given_rollouts.update(l, u, case.orders[u], want.rate)
+      t.eq(#l.steps, u == 1 and 0 or s.epochs * s.minibatches, "steps of update " .. u)
+      given_rollouts.near_steps(l, want.steps, 2e-5)
     end
-    local leaves, moved = l.agent.module:named_parameters(), 0
-    for key, want in pairs(case.trained) do
-      local top = 0
-      for _, w in ipairs(want) do top = math.max(top, math.abs(w)) end
-      for i, w in ipairs(want) do
-        t.near(leaves[key]:data()[i - 1], w, 3e-5 * top, key)
-        moved = math.max(moved, math.abs(w - case.params[key][i]))
-      end
-    end
-    t.ok(moved > 0.02, ("the optimiser hardly moves: %g"):format(moved))
+    given_rollouts.trained(l, case, 3e-5, 0.02)
     mn.clear_tape()
   end)
 end
@@ -215,8 +165,7 @@ t.test("a head without layer norm is the run's: evaluation makes it again", func
     local said, status = shell.mneme(dir, ("run train env=tmaze env.corridor=3 learner=pqn layer_norm=%d core.d_model=8 hidden=8 num_envs=4 "
       .. "num_steps=16 steps=128 threads=1 run=r%d"):format(layer_norm, layer_norm))
     t.eq(status, 0, said)
-    said, status = shell.mneme(dir, ("eval r%d episodes=2"):format(layer_norm))
-    t.eq(status, 0, said)
+    shell.fine(dir, ("eval r%d episodes=2"):format(layer_norm))
   end
   os.execute("rm -rf '" .. dir .. "'")
 end)

@@ -20,8 +20,7 @@ local function mneme(words) return shell.mneme(dir, words) end
 t.test("eval and view make the environment again by the run's script, with the run's settings, and train nothing", function()
   t.eq(select(2, mneme "run sign.lua run=there gain=3 threads=1"), 0)
   local checkpoints = table.concat(files.list(dir .. "/there/checkpoints"), " ")
-  local said, status = mneme "eval there episodes=20"
-  t.eq(status, 0, said)
+  local said = shell.fine(dir, "eval there episodes=20")
   t.ok(said:find "return  15%.000  %+%- 0%.000", said)         -- five steps of gain=3
   t.ok(said:find "length  5%.0 ", said)
   t.ok(mneme "eval there episodes=20 time_limit=7":find "return  21%.000")
@@ -33,7 +32,7 @@ end)
 t.test("an episode of a run whose environment is in its script is shown and compared; elsewhere the reason is told", function()
   local episode = dir .. "/there/episodes/step-64.mnt"
   t.ok(files.is_file(episode), "training left no episode")
-  local said, status = mneme "view there/episodes/step-64.mnt out=episode.png"
+  local said, status = shell.mneme(dir, "view there/episodes/step-64.mnt out=episode.png")
   t.eq(status, 0, said)
   t.ok(not said:find "warning", said)
   said, status = mneme "diff there/episodes/step-64.mnt there/episodes/step-64.mnt"

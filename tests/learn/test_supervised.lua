@@ -278,13 +278,11 @@ local function mneme(line) return shell.mneme(dir, line) end
 local small = "run char_lm file=letters core=gru parameters=2000 d_embed=8 batch=2 length=8 eval_every=64 checkpoint_every=160 "
 
 t.test("a run that was stopped and resumed has the numbers of one that was not; eval tells of it", function()
-  local said, status = mneme(small .. "steps=640 run=whole")
-  t.eq(status, 0, said)
+  local said = shell.fine(dir, small .. "steps=640 run=whole")
   t.ok(said:find "whole: gru on text, %d+ parameters" and said:find "accuracy 0%.%d+ %(the most frequent answer gives 0%.%d+%), loss %d", said)
   t.eq(select(2, mneme(small .. "steps=640 lr_schedule=constant run=constant")), 0)
   t.eq(select(2, mneme(small .. "steps=320 lr_schedule=constant run=half")), 0)
-  said, status = mneme "run resume=half steps=640"
-  t.eq(status, 0, said)
+  shell.fine(dir, "run resume=half steps=640")
   local last = "/checkpoints/step-640.safetensors"
   local mine, other = safetensors.load(dir .. "/half" .. last).tensors, safetensors.load(dir .. "/constant" .. last).tensors
   t.eq(table.concat(tables.keys(mine), " "), table.concat(tables.keys(other), " "))
@@ -292,8 +290,7 @@ t.test("a run that was stopped and resumed has the numbers of one that was not; 
   for name, x in pairs(mine) do
     t.ok(ffi.string(x:data(), 4 * x:size()) == ffi.string(other[name]:data(), 4 * x:size()), name .. ": the same bits")
   end
-  said, status = mneme "eval whole"
-  t.eq(status, 0, said)
+  said = shell.fine(dir, "eval whole")
   local low, share, high = said:match "accuracy ([%d.]+)  %[([%d.]+), ([%d.]+)%]"
   t.ok(share and said:find "loss +[%d.]+  %+%- [%d.]+ nats" and said:find "perplexity" and said:find "bits per character", said)
   t.ok(tonumber(share) <= tonumber(low) and tonumber(low) <= tonumber(high), said)
@@ -303,8 +300,7 @@ end)
 t.test("a checkpoint that is a link to nowhere is no checkpoint", function()
   t.eq(select(2, mneme(small .. "steps=320 run=linked")), 0)
   os.execute(("ln -s /nowhere/at/all '%s/linked/checkpoints/step-999999.safetensors'"):format(dir))
-  local said, status = mneme "run resume=linked steps=384"
-  t.eq(status, 0, said)
+  shell.fine(dir, "run resume=linked steps=384")
 end)
 
 t.test("a run of any memory can be evaluated, also where some of its keys lie idle", function()
@@ -312,8 +308,7 @@ t.test("a run of any memory can be evaluated, also where some of its keys lie id
     "run tmaze core=delta core.n_layers=1 core.d_model=8 core.d_head=4 core.d_ffn=8 hidden=8 num_envs=2 num_steps=16 "
       .. "corridor=3 steps=64 run=idle-agent" } do
     t.eq(select(2, mneme(line)), 0, line)
-    local said, status = mneme("eval " .. line:match "run=(%S+)" .. (line:find "tmaze" and " episodes=2" or ""))
-    t.eq(status, 0, said)
+    shell.fine(dir, "eval " .. line:match "run=(%S+)" .. (line:find "tmaze" and " episodes=2" or ""))
   end
 end)
 

@@ -8,16 +8,8 @@ local shell = require "tests.support.shell"
 local dir = shell.folder()
 local SMALL = "num_envs=4 num_steps=16 steps=320 hidden=8 core.d_model=8 threads=1 record_every=0 "
 local function mneme(words) return shell.mneme(dir, words) end
-local function fine(words)
-  local said, status = mneme(words)
-  t.eq(status, 0, said)
-  return said
-end
-local function refused(words, what)
-  local said, status = mneme(words)
-  t.eq(status, 2, said)
-  t.ok(said:find(what, 1, true), said)
-end
+local function fine(words) return shell.fine(dir, words) end
+local function refused(words, what) shell.refused(dir, words, what) end
 
 local needed = { gridworld = "env.map='#####\n##1##\n#S?.#\n##2##\n#####' " }       -- settings without which there is no environment
 for i, id in ipairs(mn.names "envs") do

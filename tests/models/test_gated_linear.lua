@@ -152,36 +152,6 @@ for _, settings in ipairs(corners) do
   end)
 end
 
--- A reset selects: not even NaN passes, whether tokens go one by one or sixteen at a time.
-t.test("what comes before a reset may be infinite or NaN", function()
-  local T, B = 21, 2
-  for _, settings in ipairs {
-    { "galite" }, { "galite", decay = "joint" }, { "galite", gate = "mega" }, { "agalite", r = 3 }, { "performer" }, { "galite", rotary = true },
-  } do
-    local c = core_rig.build(settings, 1)
-    for _, bad in ipairs { 0 / 0, math.huge } do
-      for _, at in ipairs { 0, 5, 16, 18 } do
-        local x, start, done = core_rig.normal({ T, B, 5 }, 1), core_rig.warm(c, B), core_rig.done(T, B, { { at } })
-        local want, want_after = core_rig.run(c, x, done, start)
-        for name, s in pairs(start) do if not c:is_constant(name) then s:fill(bad) end end
-        local got, after = core_rig.run(c, x, done, start)
-        local what = ("%s, %g before a reset at %d"):format(settings[1], bad, at)
-        t.near(core_rig.apart(core_rig.rows(got, at, T), core_rig.rows(want, at, T)), 0, 1e-6, what)
-        for name in pairs(c.states) do t.near(core_rig.apart(after[name], want_after[name]), 0, 1e-6, what .. ", " .. name) end
-        local steps, state = {}, start
-        for i = 0, T - 1 do steps[i], state = core_rig.run(c, core_rig.rows(x, i, i + 1), core_rig.rows(done, i, i + 1), state) end
-        t.near(core_rig.apart(steps[T - 1], core_rig.rows(want, T - 1, T)), 0, 1e-5, what .. ", step by step")
-        for _, p in ipairs(c:parameters()) do p:zero_grad() end
-        local free = core_rig.normal({ T, B, 5 }, 1, true)
-        local y = c(free, done, start)
-        mn.ops.slice({ x = y, axis = 0, from = at }):sum():backward()
-        mn.clear_tape()
-        for i = at * B * 5, T * B * 5 - 1 do t.ok(free:grad_data()[i] - free:grad_data()[i] == 0, what .. ", gradient") end
-      end
-    end
-  end
-end)
-
 -- ---- settings ----
 
 local function refused(pattern, name, config)

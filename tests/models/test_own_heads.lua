@@ -93,11 +93,7 @@ local agent = mn.agent { env = env, core = core, torso = nn.linear(16, 12, { act
   policy = nn.sequential { nn.linear(core.d_out, 32, { act = "relu" }), nn.linear(32, 4) }, value = nn.linear(core.d_out, 1) }
 return mn.learner(cfg, env, agent):train()
 ]] })
-  local function fine(words)
-    local said, status = shell.mneme(dir, words)
-    t.eq(status, 0, said)
-    return said
-  end
+  local function fine(words) return shell.fine(dir, words) end
   local score = tonumber(fine("run own.lua run=whole threads=1"):match "score (%S+) over the last")
   t.ok(score > 0.9, score)
   fine "run own.lua run=torn threads=1 steps=20480"

@@ -95,6 +95,14 @@ for _, case in ipairs(core_rig.cases()) do
         for name, s in pairs(want_after) do same(after[name], s, "state " .. name) end
       end
     end
+    local free, state, k = core_rig.normal({ T, B, c.config.d_in }, 1, true), c:initial(B), c.config.segment or 16
+    for name, s in pairs(state) do if not c:is_constant(name) then s:fill(0 / 0) end end
+    free:data()[c.config.d_in] = 0 / 0                       -- nor what was seen before
+    local y = c(free, core_rig.done(T, B, { { k } }), state)
+    t.ok(core_rig.finite(core_rig.rows(mn.keep(y), k, T)), "a NaN that was seen before the reset")
+    y:slice({ axis = 0, from = k }):sum():backward()
+    mn.clear_tape()
+    for i = k * B * c.config.d_in, free:size() - 1 do t.ok(free:grad_data()[i] - free:grad_data()[i] == 0, "a gradient after the reset") end
   end)
 end
 

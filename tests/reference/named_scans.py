@@ -241,7 +241,42 @@ def shm(net, cfg, x, done):
     return x
 
 
-CORES = {'minlstm': minlstm, 'rtu': rtu, 's5': s5, 'hgrn': hgrn, 'ffm': ffm, 'shm': shm}
+def slstm_block(net, cfg, x, done):
+    """Beck et al. 2024, figure 10, as NX-AI/xlstm has it: i and f of the convolved input, z and o of the input, all by heads."""
+    d, H, W, F, B = cfg['d_model'], cfg['n_heads'], cfg['conv_size'], cfg['d_ffn'], x.shape[1]
+
+    def by_head(name, u):
+        w = net.param(name + '.weight', d, d // H).reshape(H, d // H, d // H)
+        return np.einsum('...hi,hji->...hj', u.reshape(*u.shape[:-1], H, d // H), w).reshape(u.shape)
+
+    e = net.affine('embed', x, d)
+    for n in range(cfg['n_layers']):
+        at, rows = 'layers.%d.' % n, []
+        u = net.norm(at + 'norm1', e, cfg['ln_eps'])
+        taps, more = net.param(at + 'conv.weight', d, 1, W)[:, 0], net.param(at + 'conv.bias', d, scale=0.3)
+        past, h, c = net.state(at + 'conv', B, W - 1, d), net.state(at + 'h', B, d), net.state(at + 'c', B, d)
+        k, m = net.state(at + 'n', B, d, positive=True), net.state(at + 'm', B, d)
+        for t in range(x.shape[0]):
+            past, h, c, k = (dropped(cfg, done[t], s) for s in (past, h, c, k))
+            m = dropped(cfg, done[t], m, LOWEST)
+            seen = np.concatenate([past, u[t][:, None]], 1)
+            past, v = seen[:, 1:], silu((seen * taps.T).sum(1) + more)
+            i, f, z, o = (by_head(at + g, w) + by_head(at + 'r' + g, h) + net.param(at + g + '.bias', d, scale=0.5) for g, w in zip('ifzo', (v, v, u[t], u[t])))
+            kept = m - softplus(-f)
+            m = np.maximum(kept, i)
+            a, b = np.exp(kept - m), np.exp(i - m)
+            c, k = a * c + b * np.tanh(z), a * k + b
+            h = sigmoid(o) * c / k
+            rows.append(h)
+        net.final.update({at + 'conv': past, at + 'h': h, at + 'c': c, at + 'n': k, at + 'm': m})
+        y = unit(np.stack(rows).reshape(*e.shape[:2], H, -1), cfg['gn_eps']).reshape(e.shape)
+        e = e + y * net.param(at + 'outnorm.weight', d, mean=1.0, scale=0.1)
+        g, w = np.split(net.affine(at + 'up', net.norm(at + 'norm2', e, cfg['ln_eps']), 2 * F, False), 2, -1)
+        e = e + net.affine(at + 'down', gelu(g) * w, d, False)
+    return net.norm('norm', e, cfg['ln_eps'])
+
+
+CORES = {'minlstm': minlstm, 'rtu': rtu, 's5': s5, 'hgrn': hgrn, 'ffm': ffm, 'shm': shm, 'slstm_block': slstm_block}
 RECURRENT = dict(d_in=3, d_model=5, n_layers=1, reset=True)
 DEFAULTS = {
     'minlstm': dict(RECURRENT, cell='lstm', space='real'),
@@ -250,6 +285,7 @@ DEFAULTS = {
     'hgrn': dict(d_in=3, d_model=4, n_layers=1, d_ffn=5, rms_eps=1e-2, flow='residual', embed_act='relu', ln_eps=1e-6, reset=True),
     'ffm': dict(d_in=3, d_model=4, n_layers=1, d_state=3, n_phases=2, ln_eps=1e-5, reset=True),
     'shm': dict(d_in=3, d_model=4, n_layers=1, d_head=3, ln_eps=1e-5, reset=True),
+    'slstm_block': dict(d_in=3, d_model=6, n_layers=1, n_heads=2, conv_size=4, d_ffn=5, embed_act='none', ln_eps=1e-2, gn_eps=1e-2, reset=True),
 }
 
 # name: core, T, B, steps of `done` by environment, configuration.
@@ -267,6 +303,8 @@ CASES = {
     'own_ffm_no_reset': ('ffm', 9, 2, [[3], []], dict(n_phases=3, reset=False)),
     'own_shm': ('shm', 20, 2, [[0, 17, 18], [5]], dict(n_layers=2, d_head=7)),
     'own_shm_no_reset': ('shm', 9, 2, [[3], []], dict(d_head=4, reset=False)),
+    'own_slstm_block': ('slstm_block', 20, 2, [[0, 7, 8], [5]], dict()),
+    'own_slstm_block_no_reset': ('slstm_block', 9, 2, [[3], []], dict(n_layers=2, conv_size=2, gn_eps=0.1, reset=False)),
 }
 
 

@@ -1,5 +1,7 @@
 -- learner_rig.lua -- small learners on a short T-Maze, and what the tests of learners look at.
 local ffi = require "ffi"
+local t = require "tests.harness"
+local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local core = require "mneme.models.core"
 local learners = require "mneme.learn.learners"
@@ -87,6 +89,42 @@ function rig.acted(l)
   l:rollout()
   l.watch = nil
   return all
+end
+
+local function deep(n) return n > 0 and 1 + deep(n - 1) or 0 end
+
+-- What the process and the engine hold now.
+local function in_use()
+  local held = { heap = rig.heap() }
+  for _, what in ipairs { "leaf", "arena", "arena_peak", "plan" } do held[what] = tonumber(engine.C.mn_bytes(engine.ctx, what)) end
+  return held
+end
+
+---Fails where `n` updates, after some that warm it up, leave Lua garbage or take memory.
+function rig.leaves_nothing(l, n)
+  for _ = 1, 20 do l:rollout() l:update() end
+  jit.off()                              -- or what the JIT compiles would be counted
+  jit.flush()
+  local before, after, garbage
+  local ok, problem = pcall(function()
+    collectgarbage()
+    collectgarbage "stop"
+    deep(100)                            -- collecting shrank Lua's stack, and its growth is no garbage
+    l:rollout() l:update()
+    for _ = 1, 3 do                      -- a library may once need more, where a thread comes late; what leaks does so each time
+      before = in_use()
+      local start = collectgarbage "count"
+      for _ = 1, n do l:rollout() l:update() end
+      garbage = collectgarbage "count" - start
+      after = in_use()
+      if after.heap == before.heap then break end
+    end
+  end)
+  collectgarbage "restart"
+  jit.on()
+  t.ok(ok, problem)
+  t.eq(garbage, 0, "garbage in kB")
+  for what, bytes in pairs(after) do t.eq(bytes, before[what], what) end
 end
 
 ---Everything that a checkpoint of it would hold, as one string.

@@ -40,6 +40,22 @@ end
 ---@param words string "eval there episodes=20"
 function shell.mneme(folder, words) return shell.run(folder, ("'%s' %s"):format(shell.program, words)) end
 
+---The same where all goes well: what it said.
+function shell.fine(folder, words)
+  local said, status = shell.mneme(folder, words)
+  if status ~= 0 then error(("mneme %s: status %s: %s"):format(words, tostring(status), said), 2) end
+  return said
+end
+
+---The same where the line is wrong, which it says so.
+---@param what string that it says
+function shell.refused(folder, words, what)
+  local said, status = shell.mneme(folder, words)
+  if status ~= 2 or not said:find(what, 1, true) then
+    error(("mneme %s: status %s, expected 2 and \"%s\": %s"):format(words, tostring(status), what, said), 2)
+  end
+end
+
 ---The same as a user to whom somebody gave the folder: nothing that lies there was run by a run of theirs.
 function shell.stranger(folder, words) return shell.run(folder, ("XDG_STATE_HOME='%s/of-another-user' '%s' %s"):format(folder, shell.program, words)) end
 

@@ -207,7 +207,7 @@ return {
   { "core", "s4 s4d h3 hippo liquid_s4 linear_rnn lrnn linoss gilr", "not here; nearest: s5 (a diagonal state space of complex channels)" },
   { "core", "rglru rg_lru griffin hawk recurrentgemma",
     "not here; nearest: lru (a diagonal linear recurrence), mingru (gates that do not depend on the state)" },
-  { "core", "xlstm", "mlstm or slstm: the two layers of xLSTM" },
+  { "core", "xlstm", "mlstm or slstm_block: the two blocks of xLSTM" },
   { "core", "transformer_xl txl trxl xl transformerxl", "gtrxl: gated Transformer-XL" },
   { "core", "deltanet delta_net", "delta: fast weights with the delta rule" },
   { "core", "gdn gated_delta gated_delta_net gateddeltanet gated_delta_rule", "gated_deltanet: the gated delta rule" },

@@ -49,8 +49,8 @@ function values.check_default(key, v)
   end
 end
 
-local booleans = { ["1"] = true, ["true"] = true, yes = true, on = true,
-                   ["0"] = false, ["false"] = false, no = false, off = false }
+---What switches are written as.
+values.switches = { ["1"] = true, ["true"] = true, yes = true, on = true, ["0"] = false, ["false"] = false, no = false, off = false }
 
 -- What to write for another program's value; else what the setting is.
 local function meant(key, text)
@@ -129,7 +129,7 @@ function values.parse(key, text, like)
       or "a number, such as 5e6, 300k or 2M", meant(key, text)) end
     return n
   elseif kind == "boolean" then
-    local b = booleans[text:lower()]
+    local b = values.switches[text:lower()]
     if b == nil then bad(key, text, "1 or 0 (or true, false, on, off, yes, no)") end
     return b
   end
@@ -204,7 +204,7 @@ function values.key(v, like)
     for i, item in ipairs(keys) do keys[i] = values.key(item, like[1]) end
     return table.concat(keys, ",")
   elseif type(v) == "string" and type(like) == "boolean" then
-    local b = booleans[v:lower()]
+    local b = values.switches[v:lower()]
     if b ~= nil then v = b end
   elseif type(v) == "string" and (like == nil or type(like) == "number") then
     local n, beyond = values.number(v)

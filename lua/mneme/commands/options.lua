@@ -45,8 +45,6 @@ local options = {}
 
 -- ---- types ----
 
-local truths = { ["1"] = true, ["true"] = true, yes = true, on = true, ["0"] = false, ["false"] = false, no = false, off = false }
-
 -- "a number from 1 to 4": what a number may be.
 local function number_words(option)
   local lo, hi = unpack(option.range or {})
@@ -77,7 +75,7 @@ function types.text(text, option)
 end
 
 function types.switch(text)
-  local value = truths[text:lower()]
+  local value = setting_types.switches[text:lower()]
   if value ~= nil then return value end
   return nil, "0 or 1"
 end

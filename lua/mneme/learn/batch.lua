@@ -246,6 +246,7 @@ local M = {}
 batches.checkpoint = M
 
 ---Does it learn from each step by itself, so that none can be left out (live)?
+---@return boolean
 function M:every_step() return self.acts == "values" end
 
 -- The environments as one row of bytes each, zeros after the shorter ones.

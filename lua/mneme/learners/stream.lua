@@ -35,6 +35,7 @@ with $g = \nabla V(s)$ for the value and $g = \nabla [\log \pi(a | s) + c_e \mat
 $\alpha$ is lr, $\kappa$ kappa and kappa_value, $c_e$ entropy_coef; traces are cleared where an episode ends.]],
   config = { num_steps = 64, lambda = 0.8, entropy_coef = 0.01, lr = 1, kappa = 3, kappa_value = 2, credit = "trace", norm_obs = true, norm_reward = true,
     norm = "welford", clip_obs = 0 },
+  without = { "adam_eps", "value_coef", "lr_schedule", "warmup", "beta1", "beta2", "weight_decay", "max_norm", "horizon", "carry", "aux_coef" },
 }
 
 ---What the parameters rise along, for one step of one stream: `step` has logits [1,1,actions], values [1,1], policy, actions [1,1] and
@@ -281,10 +282,6 @@ function Stream:headline()
 end
 
 local class = define(Stream)
--- What others have and it has no use for.
-for _, key in ipairs { "adam_eps", "value_coef", "lr_schedule", "warmup", "beta1", "beta2", "weight_decay", "max_norm", "horizon", "carry", "aux_coef" } do
-  class.defaults[key] = nil
-end
 class.carry, class.horizon = true, 0
 
 ---The parameters that lead to a head: 1 the policy's or Q's, 2 the value's.

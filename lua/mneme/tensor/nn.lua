@@ -25,8 +25,7 @@ nn.module, nn.init, nn.dry, nn.manual_seed = module.new, parameters.init, parame
 ---@param options table? { bias = true, act = "none"|"relu"|"sigmoid"|"tanh"|"elu1", init = nn.init.orthogonal(sqrt 2) }
 ---@return Module
 function nn.linear(d_in, d_out, options)
-  check_width("linear", "d_in", d_in)
-  check_width("linear", "d_out", d_out)
+  check_width("linear", "d_in", d_in, "d_out", d_out)
   options = check_options("linear", options or {}, { bias = true, act = true, init = true })
   local weight = parameter { d_out, d_in }
   local bias = options.bias ~= false and parameter { d_out } or nil
@@ -49,9 +48,7 @@ end
 ---@param options table? { stride = 1, padding = 0, act = "none"|"relu", init = nn.init.orthogonal(sqrt 2) }
 ---@return Module
 function nn.conv2d(d_in, d_out, kernel, options)
-  check_width("conv2d", "d_in", d_in)
-  check_width("conv2d", "d_out", d_out)
-  check_width("conv2d", "kernel", kernel)
+  check_width("conv2d", "d_in", d_in, "d_out", d_out, "kernel", kernel)
   options = check_options("conv2d", options or {}, { stride = true, padding = true, act = true, init = true })
   local weight, bias = parameter { d_out, d_in, kernel, kernel }, parameter { d_out }
   check_init("conv2d", options.init, nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel * kernel)
@@ -102,8 +99,7 @@ end
 ---@param init fun(p: ffi.cdata*, rows: integer, cols: integer)? default nn.init.normal(1), as torch's
 ---@return Module
 function nn.embedding(n, d, init)
-  check_width("embedding", "n", n)
-  check_width("embedding", "d", d)
+  check_width("embedding", "n", n, "d", d)
   local weight = parameter { n, d }
   check_init("embedding", init, nn.init.normal())(weight:data(), n, d)
   return nn.module({ kind = "embedding", about = n .. ", " .. d, leaves = { weight }, named = { { "weight", weight } } }, function(_, index)
@@ -265,9 +261,7 @@ end
 ---@param options table? { stride = 1, padding = 0|"same"|"causal", bias = true, act = "none"|"relu"|..., init = nn.init.orthogonal(sqrt 2) }
 ---@return Module m(x) gives [(T + 2 padding - kernel) / stride + 1,B,d_out].  Names weight [d_out,d_in,kernel], bias [d_out]
 function nn.conv1d(d_in, d_out, kernel, options)
-  check_width("conv1d", "d_in", d_in)
-  check_width("conv1d", "d_out", d_out)
-  check_width("conv1d", "kernel", kernel)
+  check_width("conv1d", "d_in", d_in, "d_out", d_out, "kernel", kernel)
   options = check_options("conv1d", options or {}, { stride = true, padding = true, bias = true, act = true, init = true })
   local stride, padding, causal = options.stride or 1, options.padding or 0, options.padding == "causal"
   check_width("conv1d", "stride", stride)
@@ -311,8 +305,7 @@ end
 ---@param eps number? default 1e-5
 ---@return Module m(x) gives x's shape
 function nn.group_norm(groups, d, eps)
-  check_width("group_norm", "groups", groups)
-  check_width("group_norm", "d", d)
+  check_width("group_norm", "groups", groups, "d", d)
   if d % groups ~= 0 then errors.raise(("nn.group_norm: groups is %d, expected a divisor of the %d channels: %s"):format(groups, d, format.divisors(d))) end
   local weight, bias = parameter { d }:fill(1), parameter { d }
   local named = { { "weight", weight }, { "bias", bias } }

@@ -11,9 +11,14 @@ return function(M)
 
   -- ---- checking ----
 
-  -- Its sizes; name: the function that was called.
+  -- name: the function that was called.
+  local function need_tensor(name, what, x)
+    if not M.is(x) then errors.raise(("%s: %s is %s, expected a tensor"):format(name, what, describe(x))) end
+  end
+
+  -- Its sizes.
   local function shape_of(name, x)
-    if not M.is(x) then errors.raise(("%s: x is %s, expected a tensor"):format(name, describe(x))) end
+    need_tensor(name, "x", x)
     return x:shape()
   end
 
@@ -215,7 +220,7 @@ return function(M)
   ---@return Tensor
   function functions.expand_as(x, like)
     shape_of("expand_as", x)
-    if not M.is(like) then errors.raise(("expand_as: like is %s, expected a tensor"):format(describe(like))) end
+    need_tensor("expand_as", "like", like)
     return ops.expand(x, like:shape())
   end
 
@@ -278,10 +283,6 @@ return function(M)
     return dtype == x:dtype() and x or ops.cast(x, { to = dtype })
   end
 
-  local function need_tensor(name, what, x)
-    if not M.is(x) then errors.raise(("%s: %s is %s, expected a tensor"):format(name, what, describe(x))) end
-  end
-
   -- ---- x[i] ----
 
   local function check_index(x, i)
@@ -317,18 +318,10 @@ return function(M)
   ---@param index integer from 0, from the end if negative
   ---@return Tensor
   function functions.select(x, axis, index)
-    need_tensor("select", "x", x)
-    local shape = x:shape()
+    local shape = shape_of("select", x)
     local n = #shape
-    if type(axis) ~= "number" or axis % 1 ~= 0 or axis < -n or axis >= n then
-      errors.raise(("select: axis is %s, expected a whole number from %d to %d"):format(describe(axis), -n, n - 1))
-    end
-    if axis < 0 then axis = axis + n end
-    local size = shape[axis + 1]
-    if type(index) ~= "number" or index % 1 ~= 0 or index < -size or index >= size then
-      errors.raise(("select: index is %s, expected a whole number from %d to %d"):format(describe(index), -size, size - 1))
-    end
-    if index < 0 then index = index + size end
+    axis = axis_of("select", axis, n)
+    index = axis_of("select", index, shape[axis + 1], nil, "index")
     table.remove(shape, axis + 1)
     local y = ops.slice(x, axis, index, index + 1)
     return n > 1 and ops.reshape(y, shape) or y

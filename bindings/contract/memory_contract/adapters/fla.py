@@ -12,7 +12,7 @@ from fla.ops.gated_delta_product.naive import naive_recurrent_gated_delta_produc
 from fla.ops.gated_delta_rule.naive import naive_chunk_gated_delta_rule, naive_recurrent_gated_delta_rule
 from fla.ops.gla.naive import naive_recurrent_gla
 from fla.ops.hgrn.naive import naive_recurrent_hgrn
-from fla.ops.kda.naive import naive_chunk_kda, naive_recurrent_kda
+from fla.ops.kda.naive import naive_recurrent_kda
 from fla.ops.simple_gla.naive import naive_chunk_simple_gla, naive_recurrent_simple_gla
 from torch import nn
 
@@ -39,7 +39,7 @@ FORMS = {
     "gated_delta_rule": (naive_recurrent_gated_delta_rule, naive_chunk_gated_delta_rule, ("q", "k", "v", "beta", "g")),
     "gla": (naive_recurrent_gla, None, ("q", "k", "v", "gk")),
     "hgrn": (naive_recurrent_hgrn, None, ("x", "g")),
-    "kda": (naive_recurrent_kda, naive_chunk_kda, ("q", "k", "v", "g=gk", "beta")),
+    "kda": (naive_recurrent_kda, None, ("q", "k", "v", "g=gk", "beta")),
     "simple_gla": (naive_recurrent_simple_gla, naive_chunk_simple_gla, ("q", "k", "v", "g")),
 }
 

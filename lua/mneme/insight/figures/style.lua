@@ -12,8 +12,8 @@ local light = { paper = "#ffffff", ink = "#1c1e21", dim = "#5a6068", grid = "#e4
 local dark = { paper = "#16181c", ink = "#e8eaed", dim = "#a3a9b1", grid = "#2a2e34", axis = "#6d747d", blank = "#24282d",
   c1 = "#4aa3e0", c2 = "#f0803c", c3 = "#2cc295", c4 = "#dd92bd", c5 = "#e8ae3c", c6 = "#8fd0f5" }
 local COLORS = 6
-local ROUNDS = 8
-local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2", "12 4", "1 2", "9 3 2 3 2 3" }
+local ROUNDS = 9
+local dashes = { nil, "7 3", "2 3", "9 3 2 3", "4 2 1 2", "12 4", "1 2", "9 3 2 3 2 3", "5 3 1 3" }
 local markers = { "disc", "square", "triangle", "diamond", "cross" }
 
 ---How line k is drawn.
@@ -37,7 +37,8 @@ agalite_cossin bigbird     gated_linear       rwkv4  gated_deltanet ntm
 performer      longformer  delta              rwkv6  rfa            dpfp
 performer_relu longshort   delta_released     rwkv7  rfa_gate           minlstm
 s5             rtu         hgrn               ffm    shm            mamba2
-deltaproduct   gated_deltaproduct gla         hgrn2  kda            retnet]]):gmatch "%S+" do
+deltaproduct   gated_deltaproduct gla         hgrn2  kda            retnet
+slstm_block]]):gmatch "%S+" do
   place[#place + 1], place[name] = name, #place + 1
 end
 

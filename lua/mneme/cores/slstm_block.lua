@@ -1,0 +1,98 @@
+-- slstm_block.lua -- sLSTM in its block: the cell of slstm by heads, behind a short convolution, and a gated feed-forward part.
+local cell = require "mneme.models.layers.slstm_cell"
+local errors = require "mneme.base.errors"
+local nn = require "mneme.tensor.nn"
+local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
+
+local function parameter(shape, init)
+  local p = tensor.new { shape = shape, grad = true }
+  if init then init(p:data(), shape[1], p:size() / shape[1]) end
+  return p
+end
+
+-- i, f, z, o of x, [.,.,4*d], by matrices [4*d,K] of one block a head and gate; named with a first letter.
+local function by_heads(w, bias, H, K)
+  return function(x, T, B) return (ops.head_linear { x = x:reshape(T, B, 4 * H, K), w = w, b = bias }):reshape(T, B, -1) end
+end
+
+-- Names norm1, conv.weight, conv.bias, i, f, z, o .weight [d,K] and .bias [d], ri, rf, rz, ro .weight [d,K], outnorm.weight [d], norm2, up, down.
+local function layer(cfg, l)
+  local d, H, W, F = cfg.d_model, cfg.n_heads, cfg.conv_size, cfg.d_ffn
+  local K, prefix = d / H, "layers." .. l .. "."
+  local small = nn.init.normal(math.sqrt(2 / (5 * d)))
+  local taps, conv_bias = parameter({ d, W }, nn.init.uniform(1 / math.sqrt(W))), parameter({ d }, nn.init.uniform(1 / math.sqrt(W)))
+  local inward, again, bias, weight = parameter({ 4 * d, K }, small), parameter { 4 * d, K }, parameter { 4 * d }, parameter({ d }):fill(1)
+  local named = { { "conv.weight", tensor.view(taps, 0, { d, 1, W }) }, { "conv.bias", conv_bias }, { "outnorm.weight", weight } }
+  for k, gate in ipairs { "i", "f", "z", "o" } do
+    local at = (k - 1) * d
+    named[#named + 1] = { gate .. ".weight", tensor.view(inward, at * K, { d, K }) }
+    named[#named + 1] = { gate .. ".bias", tensor.view(bias, at, { d }) }
+    named[#named + 1] = { "r" .. gate .. ".weight", tensor.view(again, at * K, { d, K }) }
+  end
+  local depth = cfg.n_layers > 1 and l / (cfg.n_layers - 1) or 0
+  for j = 0, d - 1 do bias:data()[d + j] = 5 - 12 * (K > 1 and (j % K) / (K - 1) or 0) ^ (0.3 + 1.3 * depth) end
+  local norm1, norm2 = nn.layer_norm(d, cfg.ln_eps), nn.layer_norm(d, cfg.ln_eps)
+  local up = nn.linear(d, 2 * F, { bias = false, init = small })
+  local down = nn.linear(F, d, { bias = false, init = nn.init.normal(2 / (cfg.n_layers * math.sqrt(d))) })
+  local gates, more = by_heads(inward, bias, H, K), by_heads(again, nil, H, K)
+  local run = cell.new(d, function(h)
+    local B = h:shape()[1]
+    return more(ops.concat { a = h, b = h, c = h, d = h }, 1, B):reshape(B, 4 * d)
+  end)
+  local ones, zeros = tensor.new { shape = { K } }:fill(1), tensor.new { shape = { K } }
+  local children = { { "norm1", norm1 }, { "norm2", norm2 }, { "up", up }, { "down", down } }
+  return nn.module({ leaves = { taps, conv_bias, inward, again, bias, weight }, named = named, children = children }, function(_, e, done, state, new, probe)
+    local T, B = unpack(e:shape())
+    local function of(name) return state[prefix .. name] end
+    local x = norm1(e)
+    local c
+    c, new[prefix .. "conv"] = ops.short_conv { x = x, w = taps, done = done, state = of "conv" }
+    c = (c + conv_bias):silu()
+    local y, h, c_after, n, m = run(gates(ops.concat { a = c, b = c, c = x, d = x }, T, B), done, of "h", of "c", of "n", of "m")
+    for name, s in pairs { h = h, c = c_after, n = n, m = m } do new[prefix .. name] = s end
+    if probe then y = probe(prefix .. "h", y) end
+    y = (ops.layer_norm { x = y:reshape(T, B, H, K), weight = ones, bias = zeros, eps = cfg.gn_eps }):reshape(T, B, d)
+    e = e + y * weight
+    local both = up(norm2(e))
+    return e + down(both:slice(-1, 0, F):gelu() * both:slice(-1, F))
+  end)
+end
+
+return {
+  doc = "sLSTM in its block: heads, a short convolution and a gated feed-forward part (xLSTM)",
+  source = "Beck et al. 2024, xLSTM, arXiv 2405.04517, section 2.2 and figure 10; NX-AI/xlstm, xlstm/blocks/slstm",
+  checked = "an independent program",
+  equations = [[
+x = norm1(e);  c = silu(conv(x) + bias) over the last conv_size inputs of the episode
+i, f of c and z, o of x, each W . + R h + bias, with W and R a block a head
+m' = max(log sigma(f) + m, i);  a = exp(log sigma(f) + m - m'),  b = exp(i - m')
+c = a c + b tanh(z);  n = a n + b;  h = sigma(o) c / n
+e += h by heads, less its mean, over its deviation, times outnorm.weight;  e += down(gelu(g) u),  g, u = up(norm2(e))
+as published: all of it and the initial values but for the embedding, the biases of layer norms and the last norm; published d_ffn: 4/3 d_model, as here
+to the next multiple of 64]],
+  config = { d_in = 16, d_model = 128, n_layers = 2, n_heads = 4, conv_size = 4, d_ffn = 192, embed_act = "none", ln_eps = 1e-5, gn_eps = 1e-5, reset = true },
+  counts = { conv_size = 2 },
+  build = function(cfg)
+    if cfg.d_model % cfg.n_heads ~= 0 then
+      errors.raise(("core slstm_block: n_heads = %g, expected a divisor of d_model = %d"):format(cfg.n_heads, cfg.d_model), { status = 2 })
+    end
+    if cfg.conv_size > 16 then errors.raise(("core slstm_block: conv_size = %g, expected at most 16"):format(cfg.conv_size), { status = 2 }) end
+    local embed, norm = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act }), nn.layer_norm(cfg.d_model, cfg.ln_eps)
+    local layers, states = {}, {}
+    for l = 0, cfg.n_layers - 1 do
+      layers[l + 1] = { tostring(l), layer(cfg, l) }
+      for _, name in ipairs(cell.states) do states["layers." .. l .. "." .. name] = "[B,D]" end
+      states["layers." .. l .. ".conv"] = "[B,W,D]"
+    end
+    return {
+      module = nn.container { { "embed", embed }, { "layers", nn.container(layers) }, { "norm", norm } }, d_out = cfg.d_model, states = states,
+      start = { m = cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" }, reads = "vector",
+      forward = function(x, done, state, probe)
+        local e, new = embed(x), {}
+        for l = 1, cfg.n_layers do e = layers[l][2](e, cfg.reset and done or nil, state, new, probe) end
+        return norm(e), new
+      end,
+    }
+  end,
+}
