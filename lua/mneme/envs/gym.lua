@@ -289,6 +289,9 @@ local function place_of(self, bytes)
     errors.raise(("%s: restore: these %d bytes are not a saved environment, or damaged"):format(self.id, #bytes))
   end
   if place.id ~= self.id then errors.raise(("%s: restore: the bytes are of %s"):format(self.id, tostring(place.id))) end
+  if place.whole and not self.settings.vector then
+    fail(self, "this place is of a vector (env.vector=1), whose environments cannot be played again one by one")
+  end
   return { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen }
 end
 

@@ -147,6 +147,8 @@ class View:
             leaf = next(leaf for p, leaf, _ in found if p == path)
             if how[0] == "numbers" and isinstance(leaf, gym.spaces.Box):
                 self.low[start:stop], self.high[start:stop] = leaf.low.ravel(), leaf.high.ravel()
+        # Of one Box of numbers in one axis: its shape, for the short way.
+        self.plain = self.shape if len(self.parts) == 1 and self.parts[0][3][0] == "numbers" and not self.mask and self.parts[0][0] == () else None
         self.bounded = BOUNDS_FOR if np.isfinite(self.low).any() or np.isfinite(self.high).any() else 0
         self.observes = "" if self.arrays or self.dtype == np.uint8 and not self.codes else " ".join(
             f"{how[2]}[{stop - start}]" if stop - start > 1 else how[2] for _, start, stop, how in self.parts if stop > start)

@@ -249,6 +249,7 @@ class Worker:
         for key, (shape, dtype) in shapes.items():
             setattr(self, key, np.ndarray(shape, dtype, memory, arrays[key])[own])
         self.rows, self.all_obs, self.zeros = list(self.obs), self.obs.reshape(-1), np.zeros(self.obs.size, self.obs.dtype)
+        self.flags = True                       # some may be set
         self.nothing = np.zeros(len(self.numbers), np.float32)
         return {}
 
@@ -267,8 +268,10 @@ class Worker:
         return {}
 
     def step(self):
-        rewards, terminations, truncations, ended = [], [], [], []
-        act, write = self.act, self.view.write
+        rewards, ended = [], []
+        act, write, plain, array = self.act, self.view.write, self.view.plain, np.ndarray
+        if self.flags:
+            self.terminated[:], self.truncated[:], self.flags = 0, 0, False
         for s, row, a in zip(self.slots, self.rows, self.action.tolist()):
             observation, reward, terminated, truncated, info = s.step(act(a))
             reward = float(reward)
@@ -276,22 +279,19 @@ class Worker:
             s.total += reward
             rewards.append(reward)
             if terminated or truncated or len(s.actions) == s.limit:
-                i = len(terminations)
+                i = len(rewards) - 1
                 self.view.write(observation, self.final_obs[i], info, s.env, True)
                 self.ret[i], self.length[i], self.score[i] = s.total, len(s.actions), self.score_of(info)
                 for k, name in enumerate(self.o["infos"]):
                     self.info[i, k] = self.info_of(info, name)
                 ended.append(i)
                 self.start(i)
-                terminations.append(bool(terminated))
-                truncations.append(not terminated)
+                self.terminated[i], self.truncated[i], self.flags = bool(terminated), not terminated, True
+            elif type(observation) is array and observation.shape == plain:
+                row[:] = observation
             else:
                 write(observation, row, info, s.env)
-                terminations.append(False)
-                truncations.append(False)
         self.reward[:] = rewards
-        self.terminated[:] = terminations
-        self.truncated[:] = truncations
         if ended:
             self.view.check(self.final_obs[ended], [self.numbers[i] for i in ended])
         if self.view.bounded or self.view.dtype == np.uint8 or not math.isfinite(self.all_obs.dot(self.zeros)):   # 0 times what is not finite is NaN
@@ -443,7 +443,7 @@ class Whole(Worker):
             raise ValueError(f"environment {self.numbers[i]}: the reward is {self.reward[i]}")
 
     def save(self, i):
-        return {"stream": self.stream, "episode": self.begun, "actions": [], "seen": 0}
+        return {"stream": self.stream, "episode": self.begun, "actions": [], "seen": 0, "whole": True}
 
     def resume(self, i, wanted):
         if i == 0:
