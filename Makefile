@@ -11,6 +11,8 @@ LDFLAGS ?=
 B       ?= build
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX  ?= /usr/local
+# What runs the program that is built, where this machine cannot: qemu-aarch64.
+RUN     ?=
 
 # In an environment of conda that has LuaJIT: what is there, without conda's own flags, which are for CPUs of 2004.
 ifneq ($(wildcard $(CONDA_PREFIX)/include/luajit-2.1/luajit.h),)
@@ -20,7 +22,9 @@ export PKG_CONFIG_PATH := $(CONDA_PREFIX)/lib/pkgconfig:$(CONDA_PREFIX)/share/pk
 endif
 
 # Wide vectors where the CPU has them; other names of ARCH (x86-64-v3 ...) build for other machines.
-TUNE    := -march=$(ARCH) -mprefer-vector-width=512
+WIDE    := -mprefer-vector-width=512
+WIDE    := $(shell $(CC) -Werror $(WIDE) -x c -fsyntax-only /dev/null 2> /dev/null && echo $(WIDE))
+TUNE    := -march=$(ARCH) $(WIDE)
 # A product that is added is always fused, so that a row has the same bits in whichever loop it is computed: tuned for
 # some processors (Zen 2 and 3, Alder Lake) GCC fuses it in some loops and leaves it apart in others.
 FUSE    := --param=avoid-fma-max-bits=0

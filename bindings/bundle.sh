@@ -18,4 +18,8 @@ for library in $needed ${font:+"$font"}; do
   cp "/usr/share/doc/$package/copyright" "$folder/licences/$package.txt" 2> /dev/null ||
     echo "bundle.sh: $library: its licence was not found; add it before you pass this on" >&2
 done
+# Each finds the others without the program that loads it; so auditwheel understands a wheel of them.
+if command -v patchelf > /dev/null; then
+  for library in "$folder"/*.so*; do patchelf --set-rpath '$ORIGIN' "$library"; done
+else echo "bundle.sh: no patchelf: the libraries run, but auditwheel would take them for the system's" >&2; fi
 objdump -T "$@" $needed | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1 | sed s/GLIBC_//

@@ -21,8 +21,8 @@ install: all    ## install into PREFIX (/usr/local), below DESTDIR if that is se
 	@install -m 644 bindings/shell/mneme.bash $(TO)/share/bash-completion/completions/mneme
 	@install -m 644 bindings/shell/_mneme $(TO)/$(ZSH)/
 	@install -m 644 bindings/shell/mneme.fish $(TO)/share/fish/vendor_completions.d/
-	@MNEME_HOME='$(CURDIR)' $(B)/mneme help annotations > $(TO)/share/mneme/library/mneme.lua
-	@MNEME_HOME='$(CURDIR)' $(B)/mneme help man > $(TO)/share/man/man1/mneme.1 && gzip -9nf $(TO)/share/man/man1/mneme.1
+	@MNEME_HOME='$(CURDIR)' $(RUN) $(B)/mneme help annotations > $(TO)/share/mneme/library/mneme.lua
+	@MNEME_HOME='$(CURDIR)' $(RUN) $(B)/mneme help man > $(TO)/share/man/man1/mneme.1 && gzip -9nf $(TO)/share/man/man1/mneme.1
 	@install -m 644 $(DOCS) $(TO)/share/doc/mneme/
 	@install -m 644 $(wildcard docs/*.md docs/*.png docs/*.gif) $(TO)/share/doc/mneme/docs/
 	@install -m 644 $(wildcard docs/results/*.md docs/results/*.svg docs/results/*.jsonl) $(TO)/share/doc/mneme/docs/results/
@@ -61,35 +61,52 @@ deb:            ## build a Debian package (needs dpkg-dev)
 	@dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) > /dev/null
 	@echo "$(DEB)"
 
+MACHINE    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+
 # The tarball holds the same three engines, and the libraries of others that they use; bindings/bundle.sh says what they need.
 FOR       ?= $(OLDEST) $(GENERATIONS)
 built      = $(if $(filter native,$(1)),$(B),$(B)/deb/$(1))
-DIST_NAME  = mneme-$(VERSION)-linux-$(shell uname -m)$(if $(filter native,$(FOR)),-native)
+DIST_NAME  = mneme-$(VERSION)-linux-$(MACHINE)$(if $(filter native,$(FOR)),-native)
 DIST_AT    = $(B)/dist
 DIST_ROOT  = $(DIST_AT)/$(DIST_NAME)
 DIST       = $(DIST_ROOT).tar.gz
-AT_RUNTIME = $(foreach l,libjansson.so.4 libopenblas.so.0 libedit.so.2,$(filter /%,$(shell $(CC) -print-file-name=$(l)))) \
+AT_RUNTIME = $(foreach l,libjansson.so.4 libopenblas.so.0 libedit.so.2 libmicrohttpd.so.12,$(filter /%,$(shell $(CC) -print-file-name=$(l)))) \
              $(shell luajit -e 'print(package.searchpath("lfs", package.cpath))')
 
-dist:           ## pack a tarball that runs wherever it is unpacked (FOR=native: on CPUs like this one; DIST=FILE.tar.gz)
+dist-folder:
 	@rm -rf $(DIST_ROOT)
 	@$(MAKE) B=$(call built,$(firstword $(FOR))) $(if $(filter native,$(FOR)),,ARCH=$(firstword $(FOR))) PREFIX= DESTDIR=$(DIST_ROOT) install > /dev/null
-	@for g in $(wordlist 2,9,$(FOR)); do $(MAKE) B=$(B)/deb/$$g ARCH=$$g $(B)/deb/$$g/libmneme.so && \
+	@for g in $(wordlist 2,9,$(FOR)); do $(MAKE) B=$(B)/deb/$$g ARCH=$$g $(B)/deb/$$g/libmneme.so > /dev/null && \
 	  install -D -m 644 $(B)/deb/$$g/libmneme.so $(DIST_ROOT)/lib/glibc-hwcaps/$$g/libmneme.so || exit 1; done
 	@find $(DIST_ROOT)/bin $(DIST_ROOT)/lib -type f -not -name '*.pc' -exec strip --strip-unneeded {} +
 	@glibc=$$(bindings/bundle.sh $(DIST_ROOT)/lib/bundled $(DIST_ROOT)/bin/mneme $$(find $(DIST_ROOT)/lib -name 'libmneme*.so') $(AT_RUNTIME)) && \
 	  cp LICENSE $(DIST_ROOT)/ && \
-	  sed "s/@VERSION@/$(VERSION)/; s/@MACHINE@/$$(uname -m)/; s/@GLIBC@/$$glibc/" bindings/dist.txt.in > $(DIST_ROOT)/README.txt
+	  sed "s/@VERSION@/$(VERSION)/; s/@MACHINE@/$(MACHINE)/; s/@GLIBC@/$$glibc/" bindings/dist.txt.in > $(DIST_ROOT)/README.txt
+	@echo "$(abspath $(DIST_ROOT))"
+
+dist: dist-folder ## pack a tarball that runs wherever it is unpacked (FOR=native: on CPUs like this one; DIST=FILE.tar.gz)
 	@tar -C $(DIST_AT) --owner=0 --group=0 --sort=name -czf $(DIST).new $(DIST_NAME) && mv $(DIST).new $(DIST)
 	@echo "$(DIST)"
 
-# The wheel holds the engines of the tarball.
+# The wheel holds the program of the tarball.
 pip:
 	@python3 -m pip --version > /dev/null 2>&1 || { echo "make wheel needs pip: apt-get install python3-pip python3-venv"; exit 1; }
-wheel: pip      ## build a wheel of the Python part for every such machine (FOR=native: this machine's kind)
-	@$(MAKE) dist
-	@MNEME_LIB=$(abspath $(DIST_ROOT))/lib python3 -m pip -q --disable-pip-version-check wheel --no-deps -w $(DIST_AT) bindings/python
+wheel: pip dist-folder ## build a wheel of the whole program for every such machine (FOR=native: this machine's kind)
+	@MNEME_DIST=$(abspath $(DIST_ROOT)) python3 -m pip -q --disable-pip-version-check wheel --no-deps -w $(DIST_AT) bindings/python
 	@ls $(DIST_AT)/*.whl
+
+# Every file that is published, and its checks; what a person does then is docs/releasing.md.
+RELEASE = $(B)/release
+release: pip    ## make and check all that is published, into build/release (ROOTS="FOLDER ...": try it in bare root file systems, too)
+	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)
+	@$(MAKE) wheel dist
+	@$(MAKE) deb
+	@cp $(DIST_AT)/mneme_rl-*-manylinux_*.whl $(DIST) $(DEB) $(RELEASE)/
+	@cd bindings/python && python3 -B -c "import wheel_builder as w; print(w.build_sdist('$(abspath $(RELEASE))'))"
+	@cd bindings/contract && python3 -B -c "import wheel_writer as w; print(w.build_wheel('$(abspath $(RELEASE))'))"
+	@$(MAKE) release-check
+release-check:  ## check what make release made, once more (ROOTS=...)
+	@bindings/release.sh $(RELEASE) $(ROOTS)
 
 # What `luarocks make` asks for: an installation in a folder of the rock's own, for LuaRocks takes what a rock has in bin,
 # lib and lua to places of its own; a module and a command that find it there.
@@ -105,4 +122,4 @@ docs: all       ## write build/api.md (all Lua functions) and build/library (for
 	@$(B)/mneme help api > $(B)/api.md
 	@echo "$(B)/api.md $(B)/library/mneme.lua"
 
-.PHONY: docs install uninstall deb dist pip wheel install-rock
+.PHONY: docs install uninstall deb dist dist-folder release release-check pip wheel install-rock

@@ -9,10 +9,7 @@ local function draw(view, now)
   local world, mind = view:split(body, "columns", view.edge < 12 and { "5*", "3*" } or { "21*", "10*" })          -- names of actions
   local earned = now.truth.achieved
   panels.world(view, world, now, { title = "world", note = earned and ("floor %d, %d of 67 achievements"):format(now.truth.floor, earned) })
-  local policy, value, memory = view:split(mind, "rows", { "7*", "2*", "2*" })
-  panels.policy(view, policy, now)
-  panels.value(view, value, now)
-  panels.memory(view, memory, now)
+  mn.scene.lay(view, mind, now, { "rows", { "7*", "policy" }, { "2*", "value" }, { "2*", "memory" } })
 end
 
 return mn.scene {

@@ -28,11 +28,7 @@ local function draw(view, now)
   panels.explored(view, explored, now, { view = side, palette = palette, width = truth.width, height = truth.height,
     place = function(at, k) return at.x + k % side - half, at.y + math.floor(k / side) - half end })
 
-  local policy, value, visits, scores = view:split(lower, "columns", { "1*", "1*", "1*", "1*" })
-  panels.policies(view, policy, now)
-  panels.value(view, value, now)
-  panels.visits(view, visits, now)
-  panels.scores(view, scores, now)
+  mn.scene.lay(view, lower, now, { "columns", { "1*", "policies" }, { "1*", "value" }, { "1*", "visits" }, { "1*", "scores" } })
 end
 
 return mn.scene {

@@ -43,11 +43,8 @@ local function draw(view, now)
       place = cell_of(side) })
   else panels.observation(view, observed, now, { credit = true }) end
 
-  local policy, value, memory = view:split(lower, "columns", { "3*", "3*", "4*" })
-  panels.policies(view, policy, now)
-  panels.value(view, value, now)
-  if mn.inspect.implicit_attention.problem(now) then panels.memory(view, memory, now)
-  else panels.attention(view, memory, now) end
+  local memory = mn.inspect.implicit_attention.problem(now) and "memory" or "attention"
+  mn.scene.lay(view, lower, now, { "columns", { "3*", "policies" }, { "3*", "value" }, { "4*", memory } })
 end
 
 return mn.scene {

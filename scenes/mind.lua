@@ -2,22 +2,12 @@
 -- step, state norms and gates.  Click a head or a step to see it alone.  A page lower than 340 design pixels has no room for the observation and norms.
 --   mneme view runs/NAME scene=mind
 local mn = require "mneme"
-local panels = mn.scene.panels
 
 local function draw(view, now)
   local body = mn.scene.body(view, now, { story = true })
-  local left, right = view:split(body, "columns", { "2*", "5*" })
-  local low = body.h < 340 * view.unit
-  local world, seen, policy, norms = view:split(left, "rows", low and { "1*", 0, "1*" } or { "4*", "2*", "3*", "4*" })
-  panels.world(view, world, now)
-  if not low then panels.observation(view, seen, now, { credit = true }) end
-  panels.policies(view, policy, now)
-  if not low then panels.norms(view, norms, now) end
-
-  local contribution, attention, below = view:split(right, "rows", { "4*", "3*", "3*" })
-  panels.contribution(view, contribution, now)
-  panels.attention(view, attention, now)
-  panels.gates(view, below, now)
+  local left = body.h < 340 * view.unit and { "2*", "rows", { "1*", "world" }, { 0 }, { "1*", "policies" } }
+    or { "2*", "rows", { "4*", "world" }, { "2*", "observation", { credit = true } }, { "3*", "policies" }, { "4*", "norms" } }
+  mn.scene.lay(view, body, now, { "columns", left, { "5*", "rows", { "4*", "contribution" }, { "3*", "attention" }, { "3*", "gates" } } })
 end
 
 return mn.scene {

@@ -17,15 +17,8 @@ local function draw(view, now)
     mark = function(class) return class == 1 or nil end,
   })
   panels.observation(view, seen, now, { credit = true })
-
-  local mind, memory = view:split(right, "rows", { "2*", "3*" })
-  local policy, value = view:split(mind, "columns", { "1*", "1*" })
-  panels.policy(view, policy, now)
-  panels.value(view, value, now)
-  if #now.gates == 0 then return panels.memory(view, memory, now) end
-  local state, gates = view:split(memory, "rows", { "5*", "3*" })
-  panels.memory(view, state, now)
-  panels.gates(view, gates, now)
+  local memory = #now.gates == 0 and { "3*", "memory" } or { "3*", "rows", { "5*", "memory" }, { "3*", "gates" } }
+  mn.scene.lay(view, right, now, { "rows", { "2*", "columns", { "1*", "policy" }, { "1*", "value" } }, memory })
 end
 
 return mn.scene {

@@ -1,7 +1,6 @@
 -- noisy_cartpole.lua -- cart and pole, pale where the agent observes them; angle and position, true and observed; policy, value
 -- and state norm: does the memory filter the noise?    mneme view noisy_cartpole, or mneme view runs/NAME
 local mn = require "mneme"
-local panels = mn.scene.panels
 
 -- A true value and the observed one, an element of the observation, in another unit.
 local function both(name, place, unit)
@@ -18,20 +17,12 @@ local function both(name, place, unit)
 end
 
 local function draw(view, now)
-  local body = mn.scene.body(view, now)
-  local world, middle, lower = view:split(body, "rows", { "5*", "4*", "4*" })
-  panels.world(view, world, now, { title = "cart and pole", note = "pale: as observed" })
-
-  local angle, place = view:split(middle, "columns", { "1*", "1*" })
-  local nothing = "this environment has no cart"
-  panels.signals(view, angle, now, { title = "angle", y_name = "degrees", lines = both("angle", 1, 180 / math.pi),
-    empty = nothing })
-  panels.signals(view, place, now, { title = "cart", y_name = "metres", lines = both("x", 0, 1), empty = nothing })
-
-  local policy, value, memory = view:split(lower, "columns", { "1*", "1*", "1*" })
-  panels.policies(view, policy, now)
-  panels.value(view, value, now)
-  panels.norms(view, memory, now)
+  local function signal(title, y_name, lines)
+    return { "1*", "signals", { title = title, y_name = y_name, lines = lines, empty = "this environment has no cart" } }
+  end
+  mn.scene.lay(view, mn.scene.body(view, now), now, { "rows", { "5*", "world", { title = "cart and pole", note = "pale: as observed" } },
+    { "4*", "columns", signal("angle", "degrees", both("angle", 1, 180 / math.pi)), signal("cart", "metres", both("x", 0, 1)) },
+    { "4*", "columns", { "1*", "policies" }, { "1*", "value" }, { "1*", "norms" } } })
 end
 
 return mn.scene {

@@ -15,10 +15,7 @@ local function draw(view, now)
     place = function(entry) return entry.x and entry.x + 0.5, 0 end,
   })
 
-  local policy, value, knowledge = view:split(mind, "columns", { "3*", "4*", "4*" })
-  panels.policy(view, policy, now)
-  panels.value(view, value, now)
-  panels.knowledge(view, knowledge, now, { fact = "cue" })
+  mn.scene.lay(view, mind, now, { "columns", { "3*", "policy" }, { "4*", "value" }, { "4*", "knowledge", { fact = "cue" } } })
 
   if #now.gates == 0 then return panels.memory(view, memory, now) end
   local state, gates = view:split(memory, "columns", { "3*", "2*" })

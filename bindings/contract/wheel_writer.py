@@ -23,9 +23,9 @@ def package():
     return {str(f.relative_to(HERE)): f.read_bytes() for f in found}
 
 
-def write(directory, tag, metadata, files):
-    """A wheel of files, name -> bytes, whose metadata names it; returns its file's name."""
-    name, version = (re.search(rf"^{key}: (\S+)", metadata, re.M).group(1) for key in ("Name", "Version"))
+def write(directory, tag, metadata, files, programs=()):
+    """A wheel of files, name -> bytes, whose metadata names it; `programs` are names of files that can be run.  Returns its file's name."""
+    name, version = (re.search(rf"^{key}: (\S+)", metadata, re.M).group(1).replace("-", "_") for key in ("Name", "Version"))
     info, wheel = f"{name}-{version}.dist-info", f"{name}-{version}-{tag}.whl"
     pure = "true" if tag.endswith("-none-any") else "false"
     files = {
@@ -40,7 +40,9 @@ def write(directory, tag, metadata, files):
               for file, data in files.items()]
     with zipfile.ZipFile(Path(directory) / wheel, "w", zipfile.ZIP_DEFLATED) as out:
         for file, data in files.items():
-            out.writestr(file, data)
+            entry = zipfile.ZipInfo(file, (2020, 1, 1, 0, 0, 0))          # the same files, the same wheel
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (0o100755 if file in programs else 0o100644) << 16
+            out.writestr(entry, data, compresslevel=9)
         out.writestr(f"{info}/RECORD", "".join(record) + f"{info}/RECORD,,\n")
     return wheel
 

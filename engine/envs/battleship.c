@@ -150,9 +150,9 @@ static inline bool valid(const battleship *m, const mn_io *io) {
 }
 
 /* As many random shots as cells reach each cell with this chance.  Without memory: one cell after the other, by the last action alone, over
-** 100,000 boards; nothing better is known. */
+** 100,000 boards; nothing better is known.  With one: the cell where a ship is likeliest, by all hits and misses, over 1,000 boards. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
-  const double rows[] = { 0.5839, 0.5885, 0.5896 };
+  const double rows[] = { 0.5839, 0.5885, 0.5896 }, likeliest[] = { 0.8197, 0.8237, 0.8299 };
   const int cells = side_of(param) * side_of(param);
   double missed = 1;
   (void)shared;
@@ -160,6 +160,8 @@ static inline void reference(const double *param, const void *shared, mn_referen
   const double lost = (cells - CELLS * (1 - missed)) / (cells - CELLS);
   out->chance = 0.5 + 0.5 * (1 - missed - lost);
   out->memoryless = rows[(int)param[LEVEL]];
+  out->best = likeliest[(int)param[LEVEL]];
+  out->best_return = 2 * out->best - 1;
 }
 
 MN_ENV(battleship, .rules = "Four ships lie hidden on the board: shoot at one cell after another; the first hit of each cell pays, every other shot "

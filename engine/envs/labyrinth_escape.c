@@ -17,13 +17,15 @@ MN_FN void step(labyrinth_escape *m, mn_io *io) {
 
 static inline bool valid(const labyrinth_escape *m, const mn_io *io) { return labyrinth_valid(m, io, true); }
 
-/* Of random actions, by levels.  Who keeps a wall on the right needs the last action and no memory: over 20,000 mazes of each level. */
+/* Of random actions, by levels.  Who keeps a wall on the right needs the last action and no memory: over 20,000 mazes of each level.
+** Who remembers what it saw, and goes where something is not seen yet, the nearer to the exit's side the rather: over 2,000 mazes. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
-  const double chance[] = { 0.1960, 0.0467, 0.0104 }, wall[] = { 0.9511, 0.9042, 0.8422 };
+  const double chance[] = { 0.1960, 0.0467, 0.0104 }, wall[] = { 0.9511, 0.9042, 0.8422 }, explorer[] = { 0.9661, 0.9322, 0.8909 };
   (void)shared;
   out->chance = chance[(int)param[LABYRINTH_LEVEL]];
   out->episodes = 20000;
   out->memoryless = wall[(int)param[LABYRINTH_LEVEL]];
+  out->best = out->best_return = explorer[(int)param[LABYRINTH_LEVEL]];
 }
 
 MN_ENV(labyrinth_escape, .rules = "You see the cells around you: find the green exit on the far side of the maze; each step costs a little.",

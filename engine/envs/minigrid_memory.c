@@ -2,6 +2,7 @@
 ** MiniGrid-Memory (Chevalier-Boisvert et al. 2023): S7 .. S13 are size=7 .. 13, S13Random and S17Random have hallway=random.  The agent
 ** sees 7 x 7 cells ahead as Minigrid's line of sight has them; it may begin in the hallway, with the object behind it.
 ** Observation: codes of the 49 cells, far to near, left to right, and the heading. */
+#include <math.h>
 #include "env.h"
 
 enum { SIZE, HALLWAY };          /* parameters */
@@ -214,7 +215,8 @@ static inline bool set(minigrid_memory *m, const mn_io *io, int fact, double val
 }
 
 /* Where the hallway is longer than the view, the object is out of sight at its end, and an agent comes there in one way only: without memory it
-** is right in half of the episodes.  Of shorter ones that is not known: looking back, one who turns at random sees all three at once. */
+** is right in half of the episodes.  One who looks back from the end of a shorter one (to column 6) sees object and both ends at once: it walks into the
+** lower end with a small chance as often as it faces that, else it looks back and turns to the upper end if that is right. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const double chance[][3] = { { 7, 0, 0.233 }, { 9, 0, 0.252 }, { 11, 0, 0.262 }, { 13, 0, 0.27 }, { 13, 1, 0.329 }, { 17, 1, 0.361 } };
   (void)shared;
@@ -224,7 +226,9 @@ static inline void reference(const double *param, const void *shared, mn_referen
       out->episodes = 20000;
     }
   out->best = 1;
-  if (param[HALLWAY] == 0 && param[SIZE] >= 11) out->memoryless = 0.5;
+  const double n = param[SIZE], looks = 2.5 * n * n, missed = 3 / looks + 0.5 * exp(-6);      /* looks in an episode, at a chance of 6 / looks */
+  const double ends = param[HALLWAY] == 0 ? 1 : n - 6, near = param[HALLWAY] == 0 ? n <= 9 : ends < 3 ? ends : 3;
+  out->memoryless = 0.5 + near / ends * (0.5 - missed);
 }
 
 MN_ENV(minigrid_memory, .rules = "There is a key or a ball in the room where the hallway begins: look at it (turn around if you start in the hallway), then "

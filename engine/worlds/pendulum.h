@@ -37,14 +37,9 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->bytes = sizeof(swing);
 }
 
-MN_FN double floor_of(double x) {
-  const double whole = (double)(int64_t)x;
-  return whole > x ? whole - 1 : whole;
-}
-
 /* Series to the last bit or so, of an angle brought to within a quarter turn's half of a multiple of pi / 2. */
 MN_FN void sine_cosine(double angle, double *sine, double *cosine) {
-  const double turns = floor_of(angle * (2 / PI) + 0.5);
+  const double turns = __builtin_floor(angle * (2 / PI) + 0.5);
   const double x = (angle - turns * 1.5707963267948966) - turns * 6.123233995736766e-17, z = x * x;
   double s = -1 / 1307674368000.0 + z * (1 / 355687428096000.0);
   s = 1 / 6227020800.0 + z * s;
@@ -61,9 +56,10 @@ MN_FN void sine_cosine(double angle, double *sine, double *cosine) {
   c = 1 / 24.0 + z * c;
   s = x + x * (z * s);
   c = 1 - (0.5 * z - z * z * c);
-  const int quarter = (int)((int64_t)turns & 3);
-  *sine = quarter == 0 ? s : quarter == 1 ? c : quarter == 2 ? -s : -c;
-  *cosine = quarter == 0 ? c : quarter == 1 ? -s : quarter == 2 ? -c : s;
+  const int quarter = (int)((int64_t)turns & 3);         /* looked up, not branched on: angles are unpredictable */
+  const double either[2] = { s, c };
+  *sine = either[quarter & 1] * (1 - (quarter & 2));
+  *cosine = either[~quarter & 1] * (1 - ((quarter + 1) & 2));
 }
 
 MN_FN void observe(swing *p, mn_io *io) {
@@ -93,7 +89,7 @@ MN_FN void step(swing *p, mn_io *io) {
   const float u = io->box[0];                    /* Gymnasium's products with it are of floats */
   const double turn = 2 * PI;
   double sine, cosine;
-  const double off = p->angle + PI - floor_of((p->angle + PI) * (1 / turn)) * turn - PI;     /* from upright, -pi .. pi */
+  const double off = p->angle + PI - __builtin_floor((p->angle + PI) * (1 / turn)) * turn - PI;     /* from upright, -pi .. pi */
   const double cost = off * off + 0.1 * p->speed * p->speed + (double)(0.001f * (u * u));
   sine_cosine(p->angle, &sine, &cosine);
   const double speed = p->speed + (1.5 * GRAVITY * sine + (double)(3.0f * u)) * STEP;
@@ -160,14 +156,19 @@ static inline bool valid(const swing *p, const mn_io *io) {
          p->paid <= 0 && p->paid >= -WORST * 1.001 * (double)p->steps - 1 && p->torque >= -MOST_TORQUE && p->torque <= MOST_TORQUE;
 }
 
-/* Torques drawn at random; how well it can be held is not known exactly, since that depends on where it begins.
-** Without memory and speed: the best that a network without memory learned in 3M steps of PPO, over 10,000 episodes. */
+/* Torques drawn at random.  Without memory and speed: the best that a network without memory learned in 3M steps of PPO, over 10,000 episodes.
+** With one, two angles give the speed, and the torque is what dynamic programming says (a finer grid gains 0.0004); with noise 600 particles follow
+** the state: over 1,000 and 800 episodes, to within 0.002. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
   const pendulum_rule rule = rule_of(param);
   const int limit = rule.limit;
   (void)shared;
   out->chance = limit == 200 ? 0.6227 : limit == 150 ? 0.6224 : 0.6218;
   out->episodes = 100000;
+  if (rule.scaled) {
+    out->best = rule.noise == 0.1f ? 0.9338 : rule.noise == 0.2f ? 0.8720 : rule.noise > 0 ? 0.8424 : limit == 200 ? 0.9571 : limit == 150 ? 0.9436 : 0.9170;
+    out->best_return = 2 * out->best - 1;
+  }
   if (!rule.speed) out->memoryless = rule.noise == 0 ? 0.679 : rule.noise == 0.1f ? 0.653 : rule.noise == 0.2f ? 0.658 : 0.660;
 }
 

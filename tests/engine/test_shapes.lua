@@ -56,7 +56,6 @@ t.test("sizes: squeeze, unsqueeze, flatten, expand, tile, pad, tril, triu", func
   is("flatten from 1", x:flatten(1), { 3, 20 }, function(i, n) return i * 20 + n end)
   is("flatten to 1", x:flatten(0, -2), { 12, 5 }, function(n, k) return n * 5 + k end)
   is("expand", row:expand(3, -1, 2), { 3, 4, 2 }, function(_, j) return j end)
-  is("expand_as", row:expand_as(x), { 3, 4, 5 }, function(_, j) return j end)
   is("tile", x:tile(2, 1, 3), { 6, 4, 15 }, function(i, j, k) return at(i % 3, j, k % 5) end)
   is("tile of the last axis", x:tile(2), { 3, 4, 10 }, function(i, j, k) return at(i, j, k % 5) end)
   is("tile adds axes", row:tile(3, 2, 2), { 3, 8, 2 }, function(_, j) return j % 4 end)
@@ -428,7 +427,6 @@ t.test("wrong calls name axis, sizes and what was expected", function()
     ["unsqueeze: axis is nil, expected a whole number from -4 to 3"] = function() x:unsqueeze() end,
     ["flatten: from is axis 2 and to axis 1, expected from <= to"] = function() x:flatten(2, 1) end,
     ["movedim: to is nil"] = function() x:movedim(0) end,
-    ["expand_as: like is 3, expected a tensor"] = function() x:expand_as(3) end,
     ["masked_fill: value is nil, expected a number"] = function() x:masked_fill(index) end,
     ["slice: from 2 to 2 is empty, and no tensor is: it has at least one element"] = function() x:slice(0, 2, 2) end,
   } do t.raises(f, (words:gsub("%p", "%%%0"))) end

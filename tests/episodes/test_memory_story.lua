@@ -191,7 +191,8 @@ t.test("the draw explains as many failures as are fewer with the likeliest actio
   for left, expected in pairs { [1] = "near to a toss in the other 8", [8] = "mostly not the draw of actions, which explains 2" } do
     local list = {}                                -- 10 wrong decisions, each with more for the right action, two of them clearly
     for i = 1, 40 do
-      list[i] = { score = i <= 10 and 0 or 1, greedy = i > 40 - left and 0 or 1, wrong = i <= 10 and 1 or 0, drawn = i <= 10 and 1 or 0, clear = i <= 2 and 1 or 0 }
+      list[i] = { score = i <= 10 and 0 or 1, greedy = i > 40 - left and 0 or 1,
+        wrong = i <= 10 and 1 or 0, drawn = i <= 10 and 1 or 0, clear = i <= 2 and 1 or 0 }
     end
     t.ok(memory_story.draw(list):find(expected, 1, true), memory_story.draw(list))
   end

@@ -12,8 +12,8 @@ local rows = { { word = "all", text = "all" }, { word = "layers.0.head.0", text 
 
 -- Four steps, of which the third is not measured.
 local function map(more)
-  local m = { name = "m", title = "a map", at = "erased at step", value = "success lost", key = "loss", floor = 0.2, rows = rows, steps = { 2, 4, 6, 8 },
-    cells = {
+  local m = { name = "m", title = "a map", at = "erased at step", value = "success lost", key = "loss", alone = "readable", floor = 0.2, rows = rows,
+    steps = { 2, 4, 6, 8 }, cells = {
     { { loss = 0.1, clear = true }, { loss = 0.1, clear = false }, nil, { loss = 0.05, clear = true } },
     { { loss = 0.02, clear = true, used = true }, { loss = 0.1, clear = true, used = false }, nil, { loss = 0.1, clear = true, used = "unknown" } }, {} } }
   for key, value in pairs(more or {}) do m[key] = value end
@@ -100,7 +100,7 @@ t.test("the part in use is the smallest whose erasing costs", function()
   t.eq(m:in_use(2), "layers.0.head.0") t.eq(m:in_use(4), "all") t.eq(m:in_use(6), nil) t.eq(m:in_use(8), nil)
   m.test = {}
   local reads = map { key = "p", steps = { 1, 3, 5, 7 }, cells = { { { p = 1 }, { p = 1 }, { p = 1 } }, { { p = 1 }, { p = 1 } }, {} } }
-  reads:mark_used(m)
+  reads:mark_used(m, 1)
   t.eq(reads.cells[1][1].used, true) t.eq(reads.cells[2][2].used, false) t.eq(reads.cells[1][3].used, "unknown")
   t.eq(reads:unread(), nil)
   reads.cells[2][1].clear, reads.note = false, "half of it"

@@ -203,11 +203,11 @@ local f = io.open "/proc/self/maps" print(f:read "*a") f:close()
   t.ok(#files.list(there .. "/lib/bundled/licences") > 8)
 end)
 
-t.test("the wheel: built without a network, its RECORD and tag are true, and its engine needs nothing of this machine", function()
+t.test("the wheel: built without a network, its RECORD and tag are true, its engine and its program need nothing of this machine", function()
   if not plain then t.skip "a wheel is of build/" end
   if not shell.has "python3" then t.skip "there is no python3" end
   files.write(dir .. "/wheel.py", { [[
-import base64, hashlib, re, sys, zipfile
+import base64, hashlib, os, re, sys, zipfile
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
 import wheel_builder
@@ -223,12 +223,18 @@ for file, digest, size in (r.rsplit(",", 2) for r in record):
 tag = re.search(r"Tag: (\S+)", z.read([n for n in z.namelist() if n.endswith("/WHEEL")][0]).decode())[1]
 assert name.endswith(f"-{tag}.whl") and tag.startswith("py3-none-linux_"), name      # built for this CPU: for no other machine
 z.extractall("wheel")
+programs = [i.filename for i in z.infolist() if i.external_attr >> 16 & 0o111]
+assert sorted(p.split("/", 1)[1] for p in programs) == ["program/bin/mneme", "scripts/mneme"], programs
+for program in programs:
+    os.chmod("wheel/" + program, 0o755)
+assert sum(i.compress_size for i in z.infolist()) < 25e6 and not [n for n in z.namelist() if n.endswith(".png")]
+os.rename("wheel/" + programs[1], "mneme.py") if programs[1].endswith("scripts/mneme") else os.rename("wheel/" + programs[0], "mneme.py")
 sys.path.insert(0, "wheel/mneme")
 import engine
 assert engine.font() and engine.view().mn_raster_new(engine.new_ctx(), engine.font())
 print(len(engine.names()), open("/proc/self/maps").read())
 ]] })
-  local said, status = sh(("env -u MNEME_LIB -u MNEME_LIBRARY python3 wheel.py '%s/bindings/python' '%s'"):format(home, home))
+  local said, status = sh(("env -u MNEME_DIST -u MNEME_LIBRARY MNEME_BUILD='%s' python3 wheel.py '%s/bindings/python' '%s'"):format(build, home, home))
   t.eq(status, 0, said)
   t.eq(tonumber(said:match "^%d+"), #require("mneme.envs.env").list())
   local maps = ""
@@ -237,6 +243,10 @@ print(len(engine.names()), open("/proc/self/maps").read())
   end
   t.ok(maps:find "bundled/libpng", said)
   t.eq(foreign(maps, dir .. "/wheel/"), nil, "of this machine")
+  said, status = sh(nobody .. "PYTHONPATH='" .. dir .. "/wheel' python3 mneme.py run maps.lua")           -- as pip puts it, but for its first line
+  t.eq(status, 0, said)
+  t.ok(said:find(dir .. "/wheel/mneme/program/lib/libmneme.so", 1, true), said)
+  t.eq(foreign(said, dir .. "/wheel/"), nil, "of this machine")
 end)
 
 os.execute("rm -rf '" .. dir .. "'")

@@ -3,10 +3,12 @@
 -- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME makes a film of the walk, at the pace of a person, from that viewer: no window, so that
 -- a busy machine makes the same film; with 64 colours by ffmpeg's palettegen and paletteuse it is half as large.
 local ffi = require "ffi"
+local addresses = require "mneme.insight.view.addresses"
 local engine = require "mneme.base.engine"
 local t = require "tests.harness"
 local chromium = require "tests.support.chromium"
 local episode_data = require "mneme.insight.view.episode_data"
+local forward = require "tests.support.forward"
 local http = require "tests.support.http"
 local keyboard = require "mneme.insight.view.action_keys"
 local xvfb = require "tests.support.xvfb"
@@ -167,7 +169,7 @@ function InWindow:keys(name) self.screen:keys(name) end
 function InWindow:close() self.screen:close(self.at) end
 function InWindow:stop() self.screen:stop() end
 
--- A page of Chromium.
+-- A page of Chromium, through a port that ssh forwards where there is a server of it, as from a laptop to a cluster.
 local InBrowser = {}
 InBrowser.__index = InBrowser
 
@@ -176,14 +178,17 @@ local function in_browser(words)
   local port, token = xvfb.wait("a link", function()
     return files.is_file(folder .. "/said") and files.read(folder .. "/said"):match "http://localhost:%d+/%?token=%x+\n"
   end):match ":(%d+)/%?token=(%x+)"
-  return setmetatable({ port = tonumber(port), token = token,
-    page = chromium.open(("http://localhost:%s/?token=%s"):format(port, token), { width = W, height = H }) }, InBrowser)
+  local way = not forward.lacks() and forward.open(tonumber(port)) or nil
+  port = way and way.port or tonumber(port)
+  return setmetatable({ port = port, way = way, token = token,
+    page = chromium.open(("http://localhost:%d/?token=%s"):format(port, token), { width = W, height = H }) }, InBrowser)
 end
 
 -- The shapes are the same, every one.
 function InBrowser:shows(twin)
   local fd = http.send(self.port, http.text("GET", "/page?after=0", { Host = "localhost", ["X-Token"] = self.token }))
-  return select(2, http.answer(fd)) == episode_data.page(viewer_rig.painter, { title = twin.v.title .. " - Mneme" })
+  return select(2, http.answer(fd)) == episode_data.page(viewer_rig.painter, { title = twin.v.title .. " - Mneme",
+    address = addresses.write(twin.v:address()) })
 end
 
 function InBrowser:move(x, y) self.page:pointer(x, y) end
@@ -194,6 +199,7 @@ function InBrowser.close() os.execute(("kill $(cat '%s/pid')"):format(folder)) e
 function InBrowser:stop()
   os.execute(("test -e '%s/status' || kill -9 $(cat '%s/pid')"):format(folder, folder))
   self.page:close()
+  if self.way then self.way.stop() end
   chromium.stop()
 end
 

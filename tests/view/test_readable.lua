@@ -1,6 +1,6 @@
 -- test_readable.lua -- on the page of every environment in every scene that suits it, from small to large: each text lies within the page and its
--- card, is at least 9 pixels high, and covers no other one; no card is empty, no note is cut, and on the environment's own page no action's name; observations of codes are drawn as the environment draws them; no path covers a
--- letter; cards take clicks.
+-- card, is at least 9 pixels high, and covers no other one; no card is empty, no note is cut, and on the environment's own page no
+-- action's name; observations of codes are drawn as the environment draws them; no path covers a letter; cards take clicks.
 local bit = require "bit"
 local ffi = require "ffi"
 local t = require "tests.harness"

@@ -225,6 +225,73 @@ test("an environment by hand: the right keys end its episode", function()
   if not ok then error(why, 0) end
 end)
 
+test("the address names the moment: in a new page, behind a link of yesterday, and of a run of a table", function()
+  local said, code = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=2000 num_steps=64 threads=1 where=0 run=kept/one")
+  t.eq(code, 0, said)
+  local program, other = start "view kept/one web=1", nil
+  local ok, why = xpcall(function()
+    local page = chromium.open(program.url)
+    local function address(what)
+      return shell.wait("the address " .. what, function()
+        local hash = page:value "location.hash"
+        return hash:find(what) and hash
+      end)
+    end
+    says(page, "h: help")
+    page:press " " page:press "Home" page:press "PageDown" page:press "PageDown"
+    for _ = 1, 3 do page:press "ArrowRight" end
+    local hash = address "episode=%d+&step=3"
+    local episode = hash:match "episode=(%d+)"
+    page:press "Home"
+    address "step=0"
+    page:value(("location.hash = %q"):format(hash))             -- as where somebody pastes another one
+    says(page, ("\nepisode %s, 3 of %%d+"):format(episode))
+    page:close()
+    kill(program, "TERM")
+
+    other = start "view kept web=1"
+    local yesterday = program.url:gsub("localhost:%d+", other.url:match "localhost:%d+") .. hash:gsub("#", "#run=one&")
+    page = chromium.open(yesterday)
+    t.ok(page:value "document.body.textContent":find "Paste the link")
+    page:value(("(i => { i.value = %q; i.oninput({ target: i }); })(document.querySelector('input'))"):format(other.url))
+    shell.wait("the page of the new link", function() return page:value "typeof mneme === 'object'" end)
+    says(page, ("\nepisode %s, 3 of %%d+"):format(episode))
+    address "run=one"
+    page:press "q"
+    says(page, "kept: 1 of 1 runs")
+    page:value "location.hash = '#run=../../etc&episode=1'"
+    says(page, "there is no run ../../etc in kept")
+    page:close()
+  end, debug.traceback)
+  os.execute(("kill -9 %d %d 2>/dev/null"):format(program.pid, other and other.pid or program.pid))
+  if not ok then error(why, 0) end
+end)
+
+test("a slow connection is said, a lost one is found again", function()
+  local server = engine.check(lib.mn_web_new(engine.ctx, web.document(), TOKEN, 0))
+  local port, painter = lib.mn_web_port(server), scene.painter()
+  local function show(name)
+    painter:draw(scene.load "world", (scene_rig.frame(scene.load "world", LIFE)), W, H)
+    local bytes = episode_data.page(painter, { title = name })
+    engine.check(lib.mn_web_show(server, bytes, #bytes))
+  end
+  show "one"
+  local page = chromium.open(("http://localhost:%d/?token=%s"):format(port, TOKEN))
+  shell.wait("the first page", function() return page:value "document.title" == "one" end)
+  page:call("Network.emulateNetworkConditions", { offline = false, latency = 1500, downloadThroughput = -1, uploadThroughput = -1 })
+  page:press "h"
+  status(page, "A slow connection")
+  page:call("Network.emulateNetworkConditions", { offline = true, latency = 0, downloadThroughput = -1, uploadThroughput = -1 })
+  lib.mn_web_free(server)
+  status(page, "No connection to the program; trying again")
+  page:call("Network.emulateNetworkConditions", { offline = false, latency = 0, downloadThroughput = -1, uploadThroughput = -1 })
+  server = engine.check(lib.mn_web_new(engine.ctx, web.document(), TOKEN, port))
+  show "two"
+  shell.wait("the page after it", function() return page:value "document.title" == "two" and page:value "mneme.status.hidden" end)
+  page:close()
+  lib.mn_web_free(server)
+end)
+
 test("the runs of a folder as the first page: a click opens one, Esc comes back", function()
   local said, code = shell.mneme(folder, "run demo corridor=6 core=gru core.d_model=12 steps=2000 num_steps=64 threads=1 where=0 run=shelf/one")
   t.eq(code, 0, said)

@@ -1,7 +1,7 @@
 """engine.py -- the few functions of libmneme.so that environments need, by ctypes.
 
-A library is looked for next to $MNEME_LIBRARY, next to this file (where pip puts it; a wheel may hold the engine once for each
-generation of CPUs), in the build folder of a checkout, and where the system keeps libraries.
+A library is looked for next to $MNEME_LIBRARY, in program/lib next to this file (where pip puts it; a wheel may hold the engine once for
+each generation of CPUs), in the build folder of a checkout, and where the system keeps libraries.
 """
 import ctypes as c
 import numbers
@@ -37,7 +37,7 @@ def _packaged(folder, name):
 def _load(name):
     here = Path(__file__).resolve().parent
     told = os.environ.get("MNEME_LIBRARY")
-    places = ([Path(told).parent / name] if told else []) + _packaged(here, name) + [here.parents[2] / "build" / name]
+    places = ([Path(told).parent / name] if told else []) + _packaged(here / "program/lib", name) + [here.parents[2] / "build" / name]
     for place in places:
         if place.exists():
             return c.CDLL(str(place), mode=c.RTLD_GLOBAL)
@@ -106,7 +106,7 @@ def view():
 
 def font():
     """The font of a wheel; empty: $MNEME_FONT or the system's."""
-    bundled = Path(__file__).resolve().parent / "bundled/DejaVuSans.ttf"
+    bundled = Path(__file__).resolve().parent / "program/lib/bundled/DejaVuSans.ttf"
     return str(bundled).encode() if bundled.exists() and "MNEME_FONT" not in os.environ else b""
 
 

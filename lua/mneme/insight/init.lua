@@ -3,7 +3,7 @@ local insight = {}
 
 -- Its names in mn, in the form of parts in lua/mneme/init.lua.
 insight.parts = {
-  scene = { "mneme.insight.view.scene", call = "new", fields = { "about", "body", "load", "panels" } },
+  scene = { "mneme.insight.view.scene", call = "new", fields = { "about", "body", "lay", "load", "panels" } },
   trajectory = { "mneme.insight.episodes.trajectory", "read" },
   recording = { "mneme.insight.episodes.trajectory_writer" },
   replay = { "mneme.insight.episodes.trajectory_replay" },

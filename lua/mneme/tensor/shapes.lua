@@ -214,16 +214,6 @@ return function(M)
     return from == to and x or ops.permute(x, order)
   end
 
-  ---Repeated to the shape of another tensor: mn.expand.
-  ---@param x Tensor
-  ---@param like Tensor
-  ---@return Tensor
-  function functions.expand_as(x, like)
-    shape_of("expand_as", x)
-    need_tensor("expand_as", "like", like)
-    return ops.expand(x, like:shape())
-  end
-
   ---Repeated along axes, as a whole: [1,2] three times is [1,2,1,2,1,2].  torch.tile; `repeat` is a word of Lua.
   ---@param x Tensor
   ---@param ... integer how often along each axis, for the last axes; or one list

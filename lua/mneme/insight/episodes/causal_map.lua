@@ -130,6 +130,13 @@ local function comparer(p, kept, total)
   end
 end
 
+-- Steps of the longest episode without any intervention.
+local function longest(self)
+  local most = 0
+  for _, o in ipairs(self.outcomes) do most = math.max(most, o.length) end
+  return most
+end
+
 -- The column of a step: from the moment that the carrier is in.
 local function measure_column(self, at, envs)
   local p, moment, kept = self.worker, self.carrier:branch(), {}
@@ -140,12 +147,13 @@ local function measure_column(self, at, envs)
   local column = { at = at, envs = envs, base = {}, loss = {} }
   for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
   for r, row in ipairs(self.rows) do
-    local total, loss = {}, {}
+    local total, loss, played = {}, {}, self.played
     p:restore(moment)
     local with = play(self, p, { envs = envs, watch = by_policy and comparer(p, kept, total), before = change(self, row.word, at, envs) })
     for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
     column.loss[r] = loss
     self.cells_done = self.cells_done + 1
+    self.replayed, self.expected = self.replayed + self.played - played, self.expected + longest(self) - at
   end
   return column
 end
@@ -219,7 +227,7 @@ function causal_map.new(carrier, worker, options)
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
     outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
     seed = options.seed or 12345, every = options.every, asked_for = options.columns, steps = options.steps, on_column = options.on_column, done = false,
-    coarse = false, cells_done = 0, spent = 0, played = 0, deadline = math.huge }, Map)
+    coarse = false, cells_done = 0, spent = 0, played = 0, replayed = 0, expected = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end
@@ -281,12 +289,12 @@ end
 ---@return integer? of how many; nil: not known yet
 ---@return number? seconds of work for the others; nil: not known yet
 function Map:progress()
-  local of, longest, left, part = self.steps and #self.steps * #self.rows, 0, 0, self.cells_done % #self.rows
-  for _, o in ipairs(self.outcomes) do longest = math.max(longest, o.length) end
+  local of, most, left, part = self.steps and #self.steps * #self.rows, longest(self), 0, self.cells_done % #self.rows
   for c = #(self.steps or {}), 1, -1 do
-    if not self.columns[c] then left, part = left + (longest - self.steps[c]) * (#self.rows + 1 - part), 0 end
+    if not self.columns[c] then left, part = left + (most - self.steps[c]) * (#self.rows + 1 - part), 0 end
   end
-  return self.cells_done, of, of and self.played > 0 and self.spent / self.played * left or nil
+  local longer = self.expected > 0 and self.replayed / self.expected or 1           -- altered episodes go on longer, or less long
+  return self.cells_done, of, of and self.played > 0 and self.spent / self.played * left * longer or nil
 end
 
 -- The columns that are done, in order.

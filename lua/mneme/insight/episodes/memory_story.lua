@@ -27,7 +27,7 @@ local function stretch(map, cells, r)
   end
   for c in ipairs(of and map.steps or {}) do
     local cell = cells[r][c]
-    if cell and cell.clear then of.sum = (of.sum or 0) + math.max(0, cell.loss) end
+    if cell then of.sum = (of.sum or 0) + cell.loss end               -- of a part that stands out somewhere: noise hides its other columns
     if cell and cell.clear and cell.loss >= of.most / 2 then of.first, of.last = of.first or c, c end
   end
   return of

@@ -325,8 +325,8 @@ function Job:map(fact, of)
       if p then cells[part][k] = { p = p, clear = self:is_read(fact, k, part), n = not of and math.floor(known.test + 0.5) or nil } end
     end
   end
-  return part_map.new { name = "knowledge-" .. fact.name, title = "what the memory knows: " .. fact.name, at = "at step", key = "p", alone = "readable", floor = 1,
-    percent = true,
+  return part_map.new { name = "knowledge-" .. fact.name, title = "what the memory knows: " .. fact.name, at = "at step", key = "p",
+    alone = "readable", floor = 1, percent = true,
     value = class and "probability of the right answer" or "share of variance", rows = self.parts, steps = self.steps or {}, cells = cells,
     stands = "beyond chance", needed = class and self.classes == 1,
     define = ("%s, as a linear reading of each part of the memory has it that was fitted on other episodes of this run. Striped: it can be read, "

@@ -28,6 +28,22 @@ function scene.body(view, now, options)
   return rest
 end
 
+---Draw panels side by side or one above the other, as a layout says: { "rows" or "columns", part, ... }.  A part is { size, panel, options }, or
+---{ size, "rows" or "columns", part, ... }, or { size } alone, which stays empty; sizes as in view:split.
+---@param view Canvas
+---@param box table { x, y, w, h }
+---@param now Frame
+---@param layout table
+function scene.lay(view, box, now, layout)
+  local sizes = {}
+  for i = 2, #layout do sizes[i - 1] = layout[i][1] end
+  for i, place in ipairs { view:split(box, layout[1], sizes) } do
+    local part = layout[i + 1]
+    if part[2] == "rows" or part[2] == "columns" then scene.lay(view, place, now, { unpack(part, 2) })
+    elseif part[2] then scene.panels[part[2]](view, place, now, part[3]) end
+  end
+end
+
 ---The names of all scenes, sorted.
 ---@return string[]
 function scene.list() return registry.names("scenes", true) end

@@ -1,0 +1,52 @@
+#!/bin/sh
+# release.sh FOLDER [ROOT...] -- checks what `make release` wrote into FOLDER: sizes, the wheel's tag and links, that the wheel's and the tarball's demo
+# is trained and shown; the latter in each ROOT, too, a bare root file system (debootstrap makes one), as nobody and without a network of its own.
+set -eu
+cd "$1"
+shift
+fail() { echo "release: $*" >&2; exit 1; }
+wheel=$(ls mneme_rl-*-manylinux_*.whl) tarball=$(ls mneme-*-linux-"$(uname -m)".tar.gz)
+bytes=$(wc -c < "$wheel")
+[ "$bytes" -le 25000000 ] || fail "$wheel has $bytes bytes, expected 25,000,000 or fewer"
+glibc=$(echo "$wheel" | sed 's/.*manylinux_2_\([0-9]*\)_.*/\1/')
+[ "$glibc" -le 34 ] || fail "$wheel needs glibc 2.$glibc, expected 2.34 or older"
+echo "$wheel: $bytes bytes, glibc 2.$glibc"
+if command -v auditwheel > /dev/null; then
+  auditwheel show "$wheel" | tr -s '\n' ' ' | grep -o 'following platform tag: "[^"]*"' | grep -qF "manylinux_2_${glibc}_" ||
+    fail "auditwheel finds another tag for $wheel (patchelf, when the libraries were bundled?)"
+  echo "auditwheel: manylinux_2_$glibc"
+else echo "not checked: auditwheel is not installed"; fi
+
+at=$(mktemp -d)
+trap 'rm -rf "$at"' EXIT
+processor() { # into $used: seconds that this script's children used
+  times > "$at/times"
+  used=$(awk 'NR == 2 { for (i = 1; i < 3; i++) { split($i, t, /[ms]/); n += 60 * t[1] + t[2] } printf "%d\n", n }' "$at/times")
+}
+demo() { # what a user types, and how long it took
+  processor
+  began=$(date +%s) before=$used
+  "$@" run demo run=/tmp/demo-$$ > "$at/said" 2>&1 || { tail -5 "$at/said"; fail "the demo did not train: $*"; }
+  "$@" view /tmp/demo-$$ out=/tmp/demo-$$/episode.gif > "$at/said" 2>&1 || { tail -5 "$at/said"; fail "the demo is not shown: $*"; }
+  processor
+  echo "trained and shown in $(($(date +%s) - began)) s, $((used - before)) s of processor time: $*"
+}
+if python3 -m venv "$at/v" > /dev/null 2>&1; then
+  "$at/v/bin/pip" -q --disable-pip-version-check install --no-index --no-deps "$wheel"
+  demo env -i HOME="$at" PATH=/usr/bin:/bin "$at/v/bin/mneme"
+  rm -rf /tmp/demo-$$
+else echo "not checked: the wheel in an environment of Python's (python3-venv)"; fi
+for root in "$@"; do
+  mkdir -p "$root/opt/mneme" "$root/proc"
+  tar --strip-components=1 -C "$root/opt/mneme" -xzf "$tarball"
+  mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
+  if ! said=$(chroot "$root" /opt/mneme/bin/mneme --version 2>&1); then echo "$root: refused: $said"
+  else
+    echo "$root: $(sed -n 's/^PRETTY_NAME=//p' "$root/etc/os-release")"
+    demo chroot --userspec=65534:65534 "$root" env -i HOME=/tmp PATH=/usr/bin:/bin /opt/mneme/bin/mneme
+  fi
+  rm -rf "$root/opt/mneme" "$root/tmp/demo-$$"
+  umount "$root/proc"
+done
+rm -f SHA256SUMS && sha256sum ./* > "$at/SHA256SUMS" && mv "$at/SHA256SUMS" .
+echo "$(pwd)/SHA256SUMS"
