@@ -362,8 +362,10 @@ end
 ---@return string? anew why it begins a new episode
 function Env:resume(i, bytes, obs)
   local world = open(self)
-  if world.resume then return world:resume(index_of(self, i), bytes, obs) end
-  self:restore(i, bytes, obs)
+  if not world.resume then self:restore(i, bytes, obs) return nil end
+  if type(bytes) ~= "string" then errors.raise(("%s: resume: a %s, expected the string of save"):format(self.id, type(bytes))) end
+  need_pointer("resume: obs", obs)
+  return world:resume(index_of(self, i), bytes, obs)
 end
 
 ---Copy one environment over another: state, random stream and current episode.  With the same actions both then stay
