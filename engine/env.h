@@ -48,6 +48,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   used      or NULL: how many bytes of a self there are; the others are zero, and need not be copied in each step
 **   keep      or NULL: copies to before, which was this self one step earlier, what most steps change; all of it is copied where a
 **             step has set io->rare
+**   no_bits   true: steps read no io->bits (mn_rand they may), and the engine makes none for them
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a default with a point accepts any
 **             number of its range, one without accepts integers; a word is passed as the index of its choice;
@@ -71,6 +72,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
   void (*reference)(const double *param, const void *shared, mn_reference *out);                   \
   size_t (*used)(const void *self);                                                                \
   void (*keep)(const void *self, void *before);                                                    \
+  bool no_bits;                                                                                    \
   int version;                                                                                     \
   const char *doc, *about, *params, *actions, *settable, *to_know, *observes, *outcomes, *needs;               \
   void (*spaces)(const double *param, mn_space *out);                                              \

@@ -34,11 +34,12 @@ local function draw(view, now)
   local world, observed, explored = view:split(upper, "columns", side and { "1*", "1*", "1*" } or { "2*", "1*" })
   local cue = now.truth.colors and now.truth.colors[now.truth.prompt + 1]
   panels.world(view, world, now, { title = "maze", note = now.run and "frames: where the memory says the targets are" or nil, believed = "targets",
-    colour = function(k) return targets[(now.truth.colors[k] or 0) + 1] end,
+    colour = function(k) return palette((now.truth.colors[k] or 0) + 4) end,
     place = function(entry) return entry.x and entry.y and entry.x + 0.5, entry.y and entry.y + 0.5 end })
   if side then
     panels.cells(view, observed, now, { view = side, palette = palette, agent = { (side - 1) / 2, side - 1 },
-      turned = true, frame = cue and targets[cue + 1], note = "heading up" })
+      turned = true, frame = cue and targets[cue + 1],
+      note = { cue and ("heading up; seeks %s"):format(select(2, palette(cue + 4))) or "heading up", "heading up" } })
     panels.explored(view, explored, now, { view = side, palette = palette, width = size, height = size, margin = 1,
       place = cell_of(side) })
   else panels.observation(view, observed, now, { credit = true }) end

@@ -29,14 +29,10 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->bytes = sizeof(minesweeper);
 }
 
-/* Mines around a cell and on it. */
+/* Mines around a cell and on it: what lies beyond the board has none. */
 MN_FN int around(const minesweeper *m, int cell) {
-  const int row = cell / m->side, col = cell % m->side;
-  const uint64_t three = (col > 0 ? 7ull << (col - 1) : 3ull) & 0xFF;
-  uint64_t near = three << row * SIDE;
-  if (row > 0) near |= three << (row - 1) * SIDE;
-  if (row + 1 < m->side) near |= three << (row + 1) * SIDE;
-  return mn_ones_in(m->mine & near);
+  const uint64_t three = ((7ull << cell % m->side) >> 1 & 0xFF) << cell / m->side * SIDE;
+  return mn_ones_in(m->mine & (three | three << SIDE | three >> SIDE));
 }
 
 MN_FN void observe(minesweeper *m, mn_io *io) { io->pixels[0] = (uint8_t)(m->last < 0 ? 0 : around(m, m->last)); }
@@ -57,13 +53,12 @@ MN_FN void reset(minesweeper *m, mn_io *io) {
 MN_FN void step(minesweeper *m, mn_io *io) {
   const uint64_t bit = 1ull << bit_of(m, io->action);
   const float all = (float)(m->side * m->side - m->mines);
-  const bool mine = (m->mine & bit) != 0, before = (m->viewed & bit) != 0;
+  const bool mine = (m->mine & bit) != 0, before = (m->viewed & bit) != 0, fresh = !mine & !before;
+  const float pays[3] = { 1 / all, -0.5f / (all - 2), -0.5f - 1 / all };         /* looked up, not branched on: cells are unpredictable */
   m->last = (int16_t)io->action;
-  if (!mine && !before) {
-    m->viewed |= bit;
-    m->clear--;
-  }
-  io->reward = mine ? -0.5f - 1 / all : before ? -0.5f / (all - 2) : 1 / all;
+  m->viewed |= bit & -(uint64_t)fresh;
+  m->clear = (int16_t)(m->clear - fresh);
+  io->reward = pays[2 * mine + before];
   io->terminated = mine || m->clear == 0;
   io->score = 1 - (float)m->clear / all;
   observe(m, io);
@@ -166,7 +161,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(minesweeper, .rules = "View all cells that hold no mine: each pays once, viewing one again costs a little, and a mine ends the game; you "
                              "see how many mines are on and around the cell you chose.", .see = see, .reference = reference,
-       .version = 0, .doc = "view all cells but the mines: which were viewed, and what was the count there? (POPGym)",
+       .no_bits = true, .version = 0, .doc = "view all cells but the mines: which were viewed, and what was the count there? (POPGym)",
        .about = "level     easy 4 x 4, 2 mines    medium 6 x 6, 6 mines    hard 8 x 8, 10 mines\n"
                 "action    row * side + column\n"
                 "The observation is a count, not where: an agent needs previous=action.",

@@ -8,7 +8,7 @@
 enum { SIZE, HALLWAY };          /* parameters */
 enum { LEFT, RIGHT, FORWARD };   /* the other actions of Minigrid do nothing here */
 enum { UNSEEN, EMPTY, WALL, KEY, BALL, CODES };
-enum { VIEW = 7, CELLS = VIEW * VIEW, MOST = 17, FIRST_END = 4, ROWS = 3, OUT = 255 };
+enum { VIEW = 7, CELLS = VIEW * VIEW, MOST = 17, FIRST_END = 4, ROWS = 3, OUT = CELLS };
 
 typedef struct minigrid_memory {
   int16_t steps;
@@ -17,7 +17,7 @@ typedef struct minigrid_memory {
 } minigrid_memory;
 
 typedef struct sight {           /* the view from a place */
-  uint8_t cell[CELLS], at[3];    /* at: where in it the object, the upper and the lower one are, or OUT */
+  uint8_t cell[CELLS], at[3];    /* at: where in it the object, the upper and the lower one are, or OUT: the place of the heading */
 } sight;
 
 /* By end, row from the middle's upper neighbour, column, heading. */
@@ -41,14 +41,14 @@ MN_FN int down(int heading) { return (heading == 1) - (heading == 3); }
 /* Is it a wall?  Beyond the grid all is. */
 MN_FN bool walled(int n, int end, int x, int y) {
   const int off = y < n / 2 ? n / 2 - y : y - n / 2;
-  return x <= 0 || y <= 0 || x >= n - 1 || y >= n - 1 || x == end + 2 || (x == end && off) || (x <= 4 && off == 2) || (x == 4 && off == 1) ||
-         (x > 4 && x < end && off == 1);
+  return (x <= 0) | (y <= 0) | (x >= n - 1) | (y >= n - 1) | (x == end + 2) | ((x == end) & (off > 0)) | ((x <= 4) & (off == 2)) |
+         ((x == 4) & (off == 1)) | ((x > 4) & (x < end) & (off == 1));
 }
 
 /* Which of the three things lies there, or -1. */
 MN_FN int thing_at(int n, int end, int x, int y) {
-  if (x == 1 && y == n / 2 - 1) return 0;
-  return x != end + 1 ? -1 : y == n / 2 - 2 ? 1 : y == n / 2 + 2 ? 2 : -1;
+  const int first = (x == 1) & (y == n / 2 - 1), last = x == end + 1;
+  return first + (last & (y == n / 2 - 2)) * 2 + (last & (y == n / 2 + 2)) * 3 - 1;
 }
 
 /* Minigrid's process_vis: row by row from the agent's, an open cell in sight shows its neighbours, first to the right, then to the left. */
@@ -100,8 +100,7 @@ MN_FN void observe(minigrid_memory *m, mn_io *io) {
   const sight *s = &v->from[m->end - FIRST_END][m->y - (int)io->param[SIZE] / 2 + 1][m->x][m->heading];
   const uint8_t thing[3] = { m->object, m->top, (uint8_t)(KEY + BALL - m->top) };
   for (int k = 0; k < CELLS; k++) io->pixels[k] = s->cell[k];
-  for (int i = 0; i < 3; i++)
-    if (s->at[i] != OUT) io->pixels[s->at[i]] = thing[i];
+  for (int i = 0; i < 3; i++) io->pixels[s->at[i]] = thing[i];
   io->pixels[CELLS] = m->heading;
 }
 
@@ -118,16 +117,12 @@ MN_FN void reset(minigrid_memory *m, mn_io *io) {
 
 MN_FN void step(minigrid_memory *m, mn_io *io) {
   const int n = (int)io->param[SIZE];
+  const int ahead = io->action == FORWARD, x = m->x + ahead * across(m->heading), y = m->y + ahead * down(m->heading);
+  const int free = !walled(n, m->end, x, y) & (thing_at(n, m->end, x, y) < 0);          /* no branches: actions are unpredictable */
   m->steps++;
-  if (io->action == LEFT) m->heading = (m->heading + 3) & 3;
-  if (io->action == RIGHT) m->heading = (m->heading + 1) & 3;
-  if (io->action == FORWARD) {
-    const int x = m->x + across(m->heading), y = m->y + down(m->heading);
-    if (!walled(n, m->end, x, y) && thing_at(n, m->end, x, y) < 0) {
-      m->x = (uint8_t)x;
-      m->y = (uint8_t)y;
-    }
-  }
+  m->heading = (uint8_t)((m->heading + 3 * (io->action == LEFT) + (io->action == RIGHT)) & 3);
+  m->x = (uint8_t)(m->x + free * (x - m->x));
+  m->y = (uint8_t)(m->y + free * (y - m->y));
   if (m->x == m->end + 1 && m->y != n / 2) {
     const bool right = (m->object == m->top) == (m->y < n / 2);
     io->terminated = true;
@@ -234,7 +229,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 MN_ENV(minigrid_memory, .rules = "There is a key or a ball in the room where the hallway begins: look at it (turn around if you start in the hallway), then "
                                  "walk to the end of the hallway and turn to the one that is the same, for nearly +1.",
        .see = see, .reference = reference,
-       .version = 0, .doc = "remember an object, and go to the same one at the end of a hallway (MiniGrid-Memory)",
+       .no_bits = true, .version = 0, .doc = "remember an object, and go to the same one at the end of a hallway (MiniGrid-Memory)",
        .about = "size     the grid's: S7 .. S13 are size=7 .. 13\n"
                 "hallway  random: it ends anywhere from column 4 on, as in S13Random and S17Random",
        .params = "size=13[7..17] hallway=full|random", .actions = "left right forward pickup drop toggle done",

@@ -166,7 +166,7 @@ static inline void oracle_reference(const double *param, int back, mn_reference 
   static inline bool valid(const NAME *m, const mn_io *io) { return oracle_valid(m, io, BACK); }                                        \
   static inline bool set(NAME *m, const mn_io *io, int fact, double value) { return oracle_set(m, io, BACK, fact, value); }              \
   static inline void reference(const double *param, const void *shared, mn_reference *out) { (void)shared; oracle_reference(param, BACK, out); } \
-  MN_ENV(NAME, .rules = RULES, .see = see, .reference = reference, .version = 0, .doc = DOC,                                            \
+  MN_ENV(NAME, .rules = RULES, .see = see, .reference = reference, .no_bits = true, .version = 0, .doc = DOC,                            \
          .params = "corridor=100[1..2000]", .actions = "right up left down",                                                            \
          .settable = ORACLE_SETTABLE, .to_know = "cue=action@distance position=number", .observes = "flag value",                        \
          .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)

@@ -44,8 +44,10 @@ local function frames(view, now, said, options, worth)
     local x, y = value[2 * k - 1], value[2 * k]
     if x and y then
       local px, py, scale = options.place(x + 0.5, y + 0.5)
-      view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, canvas.fade(options.colour(k), worth),
-        math.max(1.5 * view.unit, 0.08 * scale))
+      local colour, letter = options.colour(k)
+      colour = canvas.fade(colour, worth)
+      view:frame(px - 0.32 * scale, py - 0.32 * scale, 0.64 * scale, 0.64 * scale, colour, math.max(1.5 * view.unit, 0.08 * scale))
+      if letter then view:text(letter, px + 0.3 * scale, py + 0.62 * scale, 0.3 * scale / view.unit, colour, "center") end
     end
   end
 end
@@ -73,8 +75,8 @@ local function marks(view, now, said, options, worth)
 end
 
 ---below: x, y, w of the line on which it says how much is read, or nil.  options: fact; place = function(x, y) -> where that is on the page, and how long
----1 is; of a class: at = function(entry) -> x, y; of a list of numbers, x and y of each thing, colour = function(k) of the kth; of a list of classes cells
----= function(entry, now) -> x, y of its place, nil: none,
+---1 is; of a class: at = function(entry) -> x, y; of a list of numbers, x and y of each thing, colour = function(k) of the kth, and its letter; of a list of
+---classes cells = function(entry, now) -> x, y of its place, nil: none,
 ---mark = function(class) -> true: a frame, a letter: a frame with it, nil: nothing
 return function(view, below, now, options)
   local job, problem = readings.job(now, view.deadline)

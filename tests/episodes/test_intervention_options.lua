@@ -387,8 +387,8 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
     { source = agent { "gru", d_model = 4 }, scene = scene.load "world" } }
   pair.pass(0.3)
   note_of(pair, "several agents are shown: close the others")
-  local nothing = viewer_rig.new { { source = agent({ "feedforward", d_model = 4 }, { env = "repeat_first" }), scene = scene.load "world",
-    open = function() return agent({ "feedforward", d_model = 4 }, { env = "repeat_first" }) end } }
+  local nothing = viewer_rig.new { { source = agent({ "feedforward", d_model = 4 }, { env = "associative_recall" }), scene = scene.load "world",
+    open = function() return agent({ "feedforward", d_model = 4 }, { env = "associative_recall" }) end } }
   nothing.pass(0.3)
   nothing.press "i"
   t.eq(nothing.v.menu, nil)

@@ -29,14 +29,18 @@ local function drawn(name, frame, fact, list, worth)
   readings.episode = function() return { [frame.step] = { list = list } } end
   local panel = scene.panels.beliefs
   scene.panels.beliefs = function(view, box, now, options)
-    local outline = view.frame
+    local outline, write = view.frame, view.text
+    view.text = function(self, text, ...)
+      if found[1] then found[#found].letter = text end
+      return write(self, text, ...)
+    end
     view.frame = function(_, x, y, w, h, colour)
       local x0, y0, scale = options.place(0, 0)
       local right = math.floor(colour / 256) == math.floor(mn.ui.canvas.theme.good / 256)
       found[#found + 1] = { x = (x + w / 2 - x0) / scale, y = (y + h / 2 - y0) / scale, right = right }
     end
     local ok, why = pcall(panel, view, box, now, options)
-    view.frame = outline
+    view.frame, view.text = outline, write
     if not ok then error(why, 0) end
   end
   local ok, why = pcall(function() scene.painter():paint(scene.load(name), frame, 1280, 800) end)
@@ -86,8 +90,9 @@ t.test("memory_maze: frames lie on the targets where the memory says the truth",
   for _, shape in ipairs(shapes_of(frame)) do
     if shape[1] == 2 then discs[#discs + 1] = shape end
   end
-  for _, f in ipairs(found) do
-    local on = false
+  for k, f in ipairs(found) do
+    local on, colour = false, frame.truth.colors[k]
+    if k < #found then t.eq(f.letter, ("ABCDEF"):sub(colour + 1, colour + 1), "a colour alone is not for every eye") end
     for _, disc in ipairs(discs) do on = on or math.abs(disc[3] - f.x) < 0.01 and math.abs(disc[4] - f.y) < 0.01 end
     t.ok(on, ("a target is drawn at %.2f, %.2f"):format(f.x, f.y))
   end

@@ -111,6 +111,86 @@ t.test("a run opens by click and by Enter, and closes again; one that does not s
   t.eq(r.v:key(action_keys.ESCAPE, 0, r.paint), true)
 end)
 
+t.test("chosen runs have curves, and Enter opens up to four side by side", function()
+  local r = shown()
+  r.paint()
+  t.eq(#r.v.rows, 200)
+  t.ok(r.says "right click or Tab chooses runs")
+  local x, y = r.says(r.v.rows[3].name)
+  r.v:pointer("press", x, y, 3, 0, r.paint)
+  r.v:key(action_keys.HOME, 0, r.paint)
+  r.v:key(action_keys.TAB, 0, r.paint)
+  t.ok(r.says "of 2 chosen")
+  t.eq(#r.opened, 0)
+  local first, third = r.v.rows[1], r.v.rows[3]
+  r.v:key(action_keys.ENTER, 0, r.paint)
+  t.eq(r.opened[1].path, first.path .. "," .. third.path)
+  r.v:key(("q"):byte(), 0, r.paint)
+  for _ = 1, 5 do
+    r.v:key(action_keys.DOWN, 0, r.paint)
+    r.v:key(action_keys.TAB, 0, r.paint)
+  end
+  t.ok(next(r.v.chosen))
+  r.v:key(action_keys.ENTER, 0, r.paint)
+  t.eq(#r.opened, 1, "five and more are too many")
+  t.ok(r.v.note)
+end)
+
+t.test("the setting that goes with the score is named first, of the runs that are listed", function()
+  local r = shown()
+  r.paint()
+  for _, e in ipairs(r.v.effects) do t.ok(e.share >= 0 and e.share <= 1, e.name) end
+  t.eq(r.v.effects[1].name, "seed", "which the score was made of")
+  t.eq(r.v.scored, 200)
+  r.type "core=gru score<0.5"
+  t.eq(r.v.scored, #r.v.rows)
+  t.eq(#r.v.rows, 49)
+  for _, row in ipairs(r.v.rows) do t.ok(row.core == "gru" and row.score < 0.5) end
+  for _, e in ipairs(r.v.effects) do t.ok(e.name ~= "core.name", "all have one") end
+end)
+
+t.test("an address opens a run of the table, or its filter and order, and nothing else", function()
+  local r = shown()
+  r.type "core=gru"
+  r.v:go({ filter = "run-19", sort = "score" }, 0)
+  t.eq(#r.v.rows, 10) t.eq(r.v.rows[1].name, "run-199")
+  local said = require("mneme.insight.view.addresses").write(r.v:address())
+  t.eq(said, "filter=run-19&sort=score")
+  r.v:go({ run = "run-014", episode = "3" }, 0)
+  t.eq(r.opened[1].path, folder .. "/run-014")
+  t.eq(require("mneme.insight.view.addresses").write(r.v:address()), "run=run-014")
+  r.v:go({ run = "run-015,run-016" }, 0)
+  t.eq(r.opened[2].path, folder .. "/run-015," .. folder .. "/run-016")
+  for _, bad in ipairs { "../run-014", "/etc", "run-014/", "run-999", "run-1,run-2,run-3", "." } do
+    r.v:go({ run = bad, folder = bad, sort = bad }, 0)
+    t.eq(r.v.inner, nil, bad) t.eq(r.v.folder, folder, bad)
+  end
+  t.eq(#r.opened, 2)
+end)
+
+t.test("a study's claims and what its runs say of them, also where nothing can be said", function()
+  local r = shown()
+  files.make_folder(folder .. "/study")
+  files.write(folder .. "/study/study.json", { '{"runs": [], "script": "s.lua"}' })
+  local asked = 0
+  r.v.source.claims = function(path)
+    asked = asked + 1
+    t.eq(path, folder .. "/study")
+    return { { text = "memory helps", verdict = "holds" }, { text = "more of it helps more", verdict = "undecided" } }
+  end
+  r.type "study"
+  t.eq(#r.v.rows, 1)
+  r.paint()
+  r.v.dirty = false
+  r.v:tick(0, 0)
+  t.ok(r.says "memory helps" and r.says "holds" and r.says "undecided")
+  r.v.dirty = false
+  r.v:tick(0, 0)
+  t.eq(asked, 1, "once")
+  t.ok(run_list.source.claims(folder .. "/study").problem, "it keeps no declaration")
+  os.execute("rm -r '" .. folder .. "/study'")
+end)
+
 t.test("damaged folders, an empty folder and hostile names are rows like others", function()
   files.make_folder(folder .. "/broken")
   files.write(folder .. "/broken/config.json", { "{" })

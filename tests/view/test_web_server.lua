@@ -115,6 +115,20 @@ test("events arrive as they were sent; of moves in a row the last", function(s)
   t.eq(s.ask("POST", "/events", nil, ""), 204)
 end)
 
+test("an address arrives as it was sent, the last one; what no link can have is refused", function(s)
+  t.eq(s.ask("POST", "/address", nil, "run=a&episode=12&step=18"), 204)
+  t.eq(s.ask("POST", "/address", nil, "run=%3Cb%3E"), 204)
+  t.eq(table.concat(events(s.w), "\n"), "9 0 0 0\n9 0 0 0")
+  t.eq(ffi.string(lib.mn_web_address(s.w)), "run=%3Cb%3E")
+  for _, bad in ipairs { "a b", "a\nb", "a\0b", "\255", "\27[2J" } do t.eq(s.ask("POST", "/address", nil, bad), 400, bad) end
+  t.eq(s.ask("POST", "/address", nil, ("x"):rep(1024)), 413)
+  t.eq(s.ask("POST", "/address", nil, ("x"):rep(1023)), 204)
+  t.eq(s.ask("POST", "/address", { ["X-Token"] = false }, "x"), 403)
+  t.eq(s.ask("POST", "/address", { Origin = "http://evil.example" }, "x"), 403)
+  t.eq(s.ask("GET", "/address"), 405)
+  t.eq(#ffi.string(lib.mn_web_address(s.w)), 1023)
+end)
+
 test("a message of more than 4 kB, and more events than anyone reads, are refused", function(s)
   t.eq(s.ask("POST", "/events", nil, ("2 32 0 0\n"):rep(500)), 413)
   t.eq(#events(s.w), 0)
@@ -194,10 +208,11 @@ test("bytes that no browser sends: an answer or none, and the next is served", f
     return math.floor(random / 65536) % n
   end
   local seeds = { http.text("GET", "/?token=" .. TOKEN, { Host = "localhost" }), http.text("GET", "/page?after=0", { Host = "localhost", ["X-Token"] = TOKEN }),
-    http.text("POST", "/events", { Host = "localhost", ["X-Token"] = TOKEN }, "5 0 10 10\n2 32 0 0\n") }
+    http.text("POST", "/events", { Host = "localhost", ["X-Token"] = TOKEN }, "5 0 10 10\n2 32 0 0\n"),
+    http.text("POST", "/address", { Host = "localhost", ["X-Token"] = TOKEN }, "episode=12&step=18") }
   show(s.w, "page")
   for round = 1, 300 do
-    local bytes = seeds[1 + draw(3)]
+    local bytes = seeds[1 + draw(#seeds)]
     for _ = 0, draw(4) do
       local at, kind = 1 + draw(#bytes), draw(4)
       if kind == 0 then bytes = bytes:sub(1, at - 1) .. string.char(draw(256)) .. bytes:sub(at + 1)
@@ -208,7 +223,7 @@ test("bytes that no browser sends: an answer or none, and the next is served", f
     http.answer(http.send(s.port, bytes), 0.005)
     if round % 50 == 0 then t.eq(select(2, s.ask("GET", "/page?after=0")), "page") end
   end
-  for _, e in ipairs(events(s.w)) do t.ok(e:find "^[2-7] %-?%d+ %-?%d+ %-?%d+$", e) end
+  for _, e in ipairs(events(s.w)) do t.ok(e:find "^[2-79] %-?%d+ %-?%d+ %-?%d+$", e) end
 end)
 
 t.test("a port that is taken, one out of range, a token that anyone guesses", function()

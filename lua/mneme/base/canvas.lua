@@ -191,7 +191,7 @@ end
 ---@param size number of the letters, in design pixels
 ---@param color integer?
 ---@param room number width of a line in pixels
----@param tall number? pixels: lines that do not fit are left out
+---@param tall number? pixels: lines that do not fit are left out, and the last one says so
 ---@return integer lines
 function methods:paragraph(text, x, y, size, color, room, tall)
   local lines, line, most = {}, "", y and math.floor((tall or math.huge) / (1.4 * size * self.unit)) or 0
@@ -200,7 +200,9 @@ function methods:paragraph(text, x, y, size, color, room, tall)
     if line ~= "" and self:text_width(longer, size) > room then lines[#lines + 1], line = line, word else line = longer end
   end
   lines[#lines + 1] = line
-  for n = 1, math.min(#lines, most) do self:text(lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room) end
+  for n = 1, math.min(#lines, most) do
+    self:text(n == most and lines[n + 1] and lines[n] .. " …" or lines[n], x, y + 1.4 * size * self.unit * (n - 1), size, color, "left", room)
+  end
   return #lines
 end
 
@@ -312,10 +314,7 @@ function methods:panel(box)
   return #self.panels == self.full and self:inset(self.box, 12) or nil
 end
 
----The number of the panel at a point.
----@param x number pixels of the page
----@param y number
----@return integer?
+---The number of the panel at a point, in pixels of the page; nil: none is there.
 function methods:panel_at(x, y)
   if self.full then return self.full end
   for n = #self.panels, 1, -1 do

@@ -212,10 +212,11 @@ return {
   { "core", "deltanet delta_net", "delta: fast weights with the delta rule" },
   { "core", "gdn gated_delta gated_delta_net gateddeltanet gated_delta_rule", "gated_deltanet: the gated delta rule" },
   { "core", "gated_linear_attention", "gla: a matrix whose keys decay at rates of the input" },
-  { "core", "linear linear_attention linear_attn lintransformer based rebased mala", "linear_transformer: linear attention with elu+1" },
+  { "core", "linear linear_attention linear_attn lintransformer based rebased mala based_linear_attention rebased_linear_attention",
+    "linear_transformer: linear attention with elu+1" },
   { "core", "retention multiscale_retention lightning_attention lightning_attn simple_gla", "retnet: a matrix with a constant decay a head" },
   { "core", "qrnn sru indrnn mgu gilr_lstm", "not here; nearest: hgrn, mingru (gates that do not depend on the state)" },
-  { "core", "kimi_linear kimi", "kda: a gated delta rule with a gate for each key channel" },
+  { "core", "kimi_linear kimi kimi_delta_attention", "kda: a gated delta rule with a gate for each key channel" },
   { "core", "deltap delta_product gated_delta_product", "deltaproduct or gated_deltaproduct: several writes a step" },
   { "core", "min_gru min_lstm", "mingru, or minlstm with two gates: gates that do not depend on the state" },
   { "core", "rwkv rwkv5 eagle finch goose", "rwkv4, rwkv6 or rwkv7: three versions" },
@@ -223,21 +224,23 @@ return {
     "ntm: Neural Turing Machine; a differentiable neural computer is not here" },
   { "core", "mlp none identity no_memory memoryless ff dense reactive markov fc",
     "feedforward: no memory, a residual network of the current observation" },
-  { "core", "attention attn self_attention gpt gpt2 vanilla_transformer decoder mha llama",
+  { "core", "attention attn self_attention attention_rope attention_alibi gpt gpt2 vanilla_transformer decoder mha llama",
     "transformer: causal softmax attention over the last tokens" },
   { "core", "fart fast_and_forgetful_memory fast_and_forgetful", "ffm: Fast and Forgetful Memory" },
   { "core", "stable_hadamard_memory stable_hadamard", "shm: Stable Hadamard Memory" },
-  { "core", "elman simple_rnn vanilla_rnn", "rnn: a tanh of the input and of the last output" },
+  { "core", "elman elman_relu simple_rnn vanilla_rnn", "rnn: a tanh of the input and of the last output" },
   { "core", "fast_weights fastweight fwp", "delta: fast weights with the delta rule" },
   { "core", "frame_stack framestacking stack", "framestack: the last observations concatenated" },
   { "core", "arelit", "agalite: approximate gated linear attention" },
-  { "core", "ttt ttt_linear titans hyena abc gsa lightnet mesanet mesa_net comba log_linear_attention mom rodimus raven gdn2 gka hla "
+  { "core", "ttt ttt_linear titans hyena abc gsa lightnet mesanet mesa_net comba log_linear_attention mom rodimus raven gdn2 gka hla dlse "
     .. "momentum_deltanet precond_gated_deltanet precond_kda "
-    .. "td_delta_net td_gated_delta_net kalman_net quasar sse gated_deltanet_v2",
+    .. "gated_slot_attention gated_deltanet2 cyfa cyclic_flow_attention td_delta_net td_gated_delta_net kalman_net quasar sse gated_deltanet_v2",
     "not here; nearest: delta, gated_deltanet; one of your own is a file (docs/write-a-core.md)" },
-  { "core", "lmu coru unicornn phased_lstm lstm_attention bilstm spherical rotrnn nmax", "not here; nearest: lstm, lru" },
+  { "core", "lmu coru unicornn phased_lstm lstm_attention bilstm spherical pspherical rotrnn nmax", "not here; nearest: lstm, lru" },
   { "core", "mla moba flash_moba nsa bitattn stickbreaking_attn forgetting_attn forgetting_transformer fox path_attn deltaformer parallax_attn "
-    .. "wall_attn yoco yoco_attn sliding_window swa", "not here; nearest: transformer (softmax attention over the last tokens)" },
+    .. "wall_attn wall_attention wall_transformer parallax bitnet bit_attention samba multihead_latent_attention native_sparse_attention "
+    .. "stick_breaking_attention forgetting_attention path_attention yoco_cross_attention yoco_gated_retention yoco_shared_kv_builder "
+    .. "sliding_window_shared_key_attention yoco yoco_attn sliding_window swa", "not here; nearest: transformer (softmax attention over the last tokens)" },
   { "core", "segment_recurrence", "gtrxl or transformer: keys and values of the last tokens are kept" },
   { "core", "rtrl online_lru", "credit=exact with core=rtu, core=lru and others: gradients beyond the rollout (docs/how-far-back.md)" },
   -- ---- environments ----

@@ -4,6 +4,25 @@ local meanings = {}
 local rows
 local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
 
+---A class's name, its words together, and without what says that it is a layer: "HGRN2Attention" -> "hgrn2attention", "hgrn2".
+---@param word string
+---@return string
+---@return string
+function meanings.of_class(word)
+  local whole = plain(word):gsub("_", "")
+  return whole, (whole:gsub("cell$", ""):gsub("attention$", ""))
+end
+
+local classes
+local function of_class(word)
+  if not classes then
+    classes = {}
+    for each, answer in pairs(rows.core) do classes[each:gsub("_", "")] = answer end
+  end
+  local whole, short = meanings.of_class(word)
+  return classes[whole] or classes[short]
+end
+
 ---What another program's word means here: "steps=N: environment steps ...", or "not here ...".
 ---@param kind string "setting", "argument", "core", "environment", "learner", "command", "kind of thing", "curve for by =", "topic",
 ---  "value of precision"
@@ -17,7 +36,7 @@ function meanings.of_field(kind, word)
       for each in row[2]:gmatch "%S+" do rows[row[1]][each] = row[3] end
     end
   end
-  return rows[kind] and rows[kind][plain(word)]
+  return rows[kind] and rows[kind][plain(word)] or kind == "core" and word:find "%u" and of_class(word) or nil
 end
 
 -- The kind of thing of an error's words: "setting of eval and tmaze-v0" -> "argument".
