@@ -3,10 +3,13 @@
 -- can look back and see the object again.  The environment is ours in C; env=gym:MiniGrid-MemoryS7-v0 env.codes=11 is Minigrid's own.
 local mn = require "mneme"
 
-local gru = { label = "gru", set = { core = { "gru", d_model = 64 } } }
-local none = { label = "no memory", set = { core = { "feedforward", n_layers = 2, d_model = 64, d_ffn = 64 } } }
-local memories = { gru, { label = "lstm", set = { core = { "lstm", d_model = 64 } } }, { label = "mingru", set = { core = { "mingru", d_model = 64 } } },
-  { label = "agalite", set = { core = { "agalite", n_layers = 1, d_model = 64, d_head = 16, n_heads = 4, d_ffn = 64 } } }, none, quick = { gru, none } }
+local layer = { n_layers = 1, d_model = 64, d_head = 16, n_heads = 4, d_ffn = 64 }
+local function memory(name, core, sizes)
+  local set = { core = core }
+  for key, value in pairs(sizes) do set["core." .. key] = value end
+  return { label = name, set = set }
+end
+local gru, none = memory("gru", "gru", { d_model = 64 }), memory("no memory", "feedforward", { n_layers = 2, d_model = 64, d_ffn = 64 })
 local sizes = {}
 for i, n in ipairs { 7, 9, 11, 13 } do sizes[i] = { label = tostring(n), set = { ["env.size"] = n } } end
 sizes.quick = { sizes[1], sizes[3] }
@@ -15,7 +18,8 @@ return mn.study {
   title = "MiniGrid-Memory: which sizes need a memory?",
   question = "Can an agent without a memory solve a small MiniGrid-Memory, and a larger one not?",
   of = "train",
-  axes = { memory = memories, size = sizes },
+  axes = { memory = { gru, memory("lstm", "lstm", { d_model = 64 }), memory("mingru", "mingru", { d_model = 64 }), memory("agalite", "agalite", layer), none,
+    quick = { gru, none } }, size = sizes },
   settings = { env = "minigrid_memory", learner = "ppo", steps = 2e7, num_envs = 32, num_steps = 64, hidden = 64, lr = 1e-3, entropy_coef = 0.01,
     threads = 1, quick = { steps = 4e5 } },
   seeds = 5,
