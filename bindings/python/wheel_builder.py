@@ -49,7 +49,7 @@ def _program():
     if not folder:
         if not shutil.which("make"):
             raise SystemExit("mneme-rl: no wheel is for this machine, and to build it `make` is missing (Debian: apt-get install make; then make deps)")
-        at = Path(os.environ.get("MNEME_BUILD") or ROOT / "build")
+        at = os.path.relpath(os.environ.get("MNEME_BUILD") or ROOT / "build", ROOT)        # as `make` calls it, so that nothing is built again
         env = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL")}
         done = subprocess.run(["make", "-s", "-C", ROOT, f"B={at}", "FOR=native", "dist-folder"], env=env, text=True, stdout=subprocess.PIPE)
         if done.returncode:

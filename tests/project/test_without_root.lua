@@ -166,6 +166,13 @@ local function foreign(maps, folder)
   return next(list)
 end
 
+files.write(dir .. "/maps.lua", { [[
+local mn = require "mneme"
+require("mneme.insight.view.scene").painter()
+print(mn.tensor { 1, 2 }:sum():item())
+local f = io.open "/proc/self/maps" print(f:read "*a") f:close()
+]] })
+
 t.test("make dist: a tarball runs where it is unpacked, with its own libraries, and knows nothing of this tree", function()
   if not plain then t.skip "would build anew what has other flags" end
   local said, status = sh(("env -u MAKEFLAGS -u MAKELEVEL make -s -C '%s' B='%s' FOR=native DIST_AT='%s/dist' DIST='%s/m.tar.gz' dist"):format(root,
@@ -174,12 +181,6 @@ t.test("make dist: a tarball runs where it is unpacked, with its own libraries, 
   t.eq(select(2, sh "rm -r dist && mkdir -p far && tar -C far -xzf m.tar.gz && rm m.tar.gz && mv far/mneme-* far/here"), 0)
   local there = dir .. "/far/here"
   t.eq(sh(("grep -rlF -e '%s' -e '%s/dist' '%s'"):format(home, dir, there)), "", "paths of the machine that built it")
-  files.write(dir .. "/maps.lua", { [[
-local mn = require "mneme"
-require("mneme.insight.view.scene").painter()
-print(mn.tensor { 1, 2 }:sum():item())
-local f = io.open "/proc/self/maps" print(f:read "*a") f:close()
-]] })
   said, status = sh(nobody .. there .. "/bin/mneme run maps.lua")
   t.eq(status, 0, said)
   for _, name in ipairs { "libluajit", "lfs%.so", "libmneme%.so", "libmneme_view", "libfreetype", "libpng", "DejaVuSans" } do
@@ -232,11 +233,11 @@ os.rename("wheel/" + programs[1], "mneme.py") if programs[1].endswith("scripts/m
 sys.path.insert(0, "wheel/mneme")
 import engine
 assert engine.font() and engine.view().mn_raster_new(engine.new_ctx(), engine.font())
-print(len(engine.names()), open("/proc/self/maps").read())
+print("environments:", len(engine.names()), open("/proc/self/maps").read())
 ]] })
   local said, status = sh(("env -u MNEME_DIST -u MNEME_LIBRARY MNEME_BUILD='%s' python3 wheel.py '%s/bindings/python' '%s'"):format(build, home, home))
   t.eq(status, 0, said)
-  t.eq(tonumber(said:match "^%d+"), #require("mneme.envs.env").list())
+  t.eq(tonumber(said:match "environments: (%d+)"), #require("mneme.envs.env").list())
   local maps = ""
   for line in said:gmatch "[^\n]+" do
     if line:find "mneme" or line:find "lib[pg][nio][gfm]" or line:find "freetype" or line:find "brotli" then maps = maps .. line .. "\n" end
