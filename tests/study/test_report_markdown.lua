@@ -196,7 +196,7 @@ t.test("every study here says what a reviewer asks for, and where every setting 
     for key in pairs(source.defaults) do
       local common = key:find "^run$" or key:find "^resume$" or key:find "^view$" or key:find "^seed$" or key:find "^threads$" or key:find "^device$"
         or key:find "^debug$" or key:find "^profile$" or key:find "^quick$" or key:find "^full$" or key == "precision" or key == "emulate"
-        or key:find "_every$" or key == "keep_checkpoints" or key == "where" or key == "from" or key == "init" or key == "freeze"
+        or key:find "_every$" or key == "keep_checkpoints" or key == "where" or key == "from" or key == "init" or key == "init_map" or key == "freeze"
         or key == "size" and type(source.defaults.size) == "string"
       local cited = common or report_texts.source(source.report, key, source.defaults[key], function(_, quick) return not quick and source.defaults or nil end)
       t.ok(cited, ("%s: nobody says where %s comes from"):format(name, key))
