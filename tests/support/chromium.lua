@@ -63,7 +63,7 @@ local function start()
   local self = setmetatable({ folder = shell.folder(), id = 0, events = {} }, Page)
   local to, from = self.folder .. "/to", self.folder .. "/from"
   assert(ffi.C.mkfifo(to, 384) == 0 and ffi.C.mkfifo(from, 384) == 0)                       -- 0600
-  os.execute(("cd '%s'; HOME='%s' timeout 300 %s --headless --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe "
+  os.execute(("cd '%s'; HOME='%s' timeout 1500 %s --headless --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe "
     .. "--user-data-dir='%s/data' about:blank 3<to 4>from >log 2>&1 &"):format(self.folder, self.folder, chromium.program(), self.folder))
   self.to, self.from = assert(io.open(to, "w")), assert(io.open(from, "r"))
   return self

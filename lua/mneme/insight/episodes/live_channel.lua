@@ -15,6 +15,7 @@ local safetensors = require "mneme.tensor.safetensors"
 
 local C = engine.C
 local live_channel = { per_second = 20, history = 1024 }
+local SHARE = 1 / 50                         -- of a training's processor time for snapshots, at most
 
 local bytes_of = { f32 = 4, f64 = 8, u8 = 1 }
 local pointer = { f32 = ffi.typeof "float *", f64 = ffi.typeof "double *", u8 = ffi.typeof "uint8_t *" }
@@ -128,7 +129,13 @@ function Writer:note(now)
 end
 
 ---Is it time for a snapshot?  Cheap enough to ask at every step.
-function Writer:due() return C.mn_live_due(self.file, live_channel.per_second) end
+function Writer:due()
+  if not C.mn_live_due(self.file, live_channel.per_second) then return false end
+  local now = os.clock()
+  if SHARE * (now - (self.written or 0)) < (self.took or 0) then return false end
+  self.begun = now
+  return true
+end
 
 ---The environment that the viewer requests.
 function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.num_envs end
@@ -153,6 +160,8 @@ function Writer:write(now)
     else errors.raise("live: a snapshot without " .. field.name) end
   end
   C.mn_live_publish(self.file)
+  self.written = os.clock()
+  self.took = self.begun and self.written - self.begun
 end
 
 ---Mark the end of training; the file stays, so that a viewer can still show the last snapshot.
