@@ -79,7 +79,7 @@ return function(view, box, now, map, options)
     local y, row = plot.y + high * (i - 1), map.rows[r]
     hatch_row(view, map, r, scale, left, y, cell, high)
     local name = names[i] or ""
-    if view:text_width(name, size) > wide + 1 then name = name:gsub("layer (%d+), head ", "L%1 head ") end
+    if view:text_width(name, size) > wide + 1 then name = name:gsub("layer (%d+), head ", "L%1 head "):gsub("layer (%d+), channels", "L%1") end
     view:text(name, inner.x, y + high / 2 + 0.36 * size * u, size, row.head and not low and theme.dim or theme.text, "left", wide + 1)
     if i > 1 and row.layer ~= map.rows[rows[i - 1]].layer then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
     if options.spot and row.layer and selection.pointed(now, row) then view:frame(plot.x, y, plot.w, high, theme.text, 1.5 * u) end

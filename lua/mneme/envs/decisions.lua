@@ -5,7 +5,7 @@ local CLEAR = 2                    -- times the probability of the action that w
 ---Why an episode failed, in the order of a legend: name, in words, and the letter of its mark where marks are text.
 decisions.reasons = {
   { "drawn", "drawn wrongly", "•", "the right action had twice the probability of the one drawn, or more" },
-  { "unused", "memory not used", "–", "the right action can be read from the memory, and had not clearly more probability" },
+  { "unused", "memory hardly used", "–", "the right action can be read from the memory, and had not clearly more probability" },
   { "lost", "memory lost", "/", "the memory has too little of the right action: lost, or never stored" },
   { "memory", "memory?", "×", "the right action had not clearly more probability; whether the memory has it is not read yet" },
 }
