@@ -270,7 +270,7 @@ def slope(bench):
     for name, v in [("along the gradient", g / length * np.sqrt(n))] + [(f"direction {i}", np.sign(bench.normal(bench.T))) for i in range(3)]:
         mine, errors, differ = float((g * v).sum()), [], float("inf")
         scale = max(length, abs(mine))
-        for h in (first, first / 4, first / 16):                # kinks: a smaller step may lie between them
+        for h in (first / 4 ** i for i in range(5)):            # kinks and sharp curves: a smaller step may lie between them
             d1, d2 = ((loss(bench.x + a * v) - loss(bench.x - a * v)) / (2 * a) for a in (h, h / 2))
             errors += [abs(d1 - mine), abs((4 * d2 - d1) / 3 - mine)]
             differ = min(differ, abs(d1 - d2))

@@ -73,7 +73,8 @@ as published: all of it and the initial values but for the embedding, the biases
 to the next multiple of 64]],
   config = { d_in = 16, d_model = 128, n_layers = 2, n_heads = 4, conv_size = 4, d_ffn = 192, embed_act = "none", ln_eps = 1e-5, gn_eps = 1e-5, reset = true },
   counts = { conv_size = 2 },
-  build = function(cfg)
+  build = function(cfg, given)
+    while not (given and given.n_heads) and cfg.d_model % cfg.n_heads ~= 0 do cfg.n_heads = cfg.n_heads - 1 end     -- a width that size= chose
     if cfg.d_model % cfg.n_heads ~= 0 then
       errors.raise(("core slstm_block: n_heads = %g, expected a divisor of d_model = %d"):format(cfg.n_heads, cfg.d_model), { status = 2 })
     end
