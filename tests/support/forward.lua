@@ -29,8 +29,8 @@ function forward.open(port)
   local root = shell.run("/", "id -u") == "0\n"
   local user = root and "daemon" or shell.run("/", "id -un"):gsub("\n", "")
   local as = root and ("setpriv --reuid=daemon --regid=%s --clear-groups "):format(shell.run("/", "id -g daemon"):gsub("\n", "")) or ""
-  files.write(folder .. "/config", { ("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/key.pub\nStrictModes no\nUsePAM no\n"):format(at,
-    folder, folder), "PasswordAuthentication no\nPidFile none\n" })
+  files.write(folder .. "/config", { ("Port %d\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/key.pub\n"):format(at, folder, folder),
+    "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\n" })
   shell.run(folder, "ssh-keygen -q -t ed25519 -N '' -f host; ssh-keygen -q -t ed25519 -N '' -f key; cp key mine")
   shell.run(folder, ("chmod 755 .; chmod 644 config key.pub; chmod 600 host mine; touch log; %s"):format(root and "chown daemon . host log" or ":"))
   local function begin(line)
