@@ -64,7 +64,9 @@ for _, name in ipairs { "a2c", "ppo" } do
       l.optimiser:zero_grad()
       whole(l, seen):backward()
       for _, kind in ipairs(l.past.kinds) do
-        for _, leaf in pairs { kind.weight or false, kind.bias or false, kind.before or false } do if leaf then leaves[tostring(ffi.cast("void *", leaf:data()))] = true end end
+        for _, leaf in pairs { kind.weight or false, kind.bias or false, kind.before or false } do
+          if leaf then leaves[tostring(ffi.cast("void *", leaf:data()))] = true end
+        end
       end
       local scale, most, compared = 0, 0, 0
       for i, p in ipairs(parameters) do

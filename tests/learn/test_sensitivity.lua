@@ -12,7 +12,8 @@ local T, B = 29, 3
 local small = { d_in = 4, d_model = 6, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 4, d_state = 3, eta = 2 }
 
 -- Settings that change the recurrence of a core, beside core_rig's.
-local more = { { "gla", decay_rank = 0 }, { "gla", decay_rank = 3, n_layers = 2, expand_v = 1 }, { "retnet", expand_v = 1 }, { "hgrn2", n_layers = 2 }, { "hgrn", n_layers = 2 },
+local more = { { "gla", decay_rank = 0 }, { "gla", decay_rank = 3, n_layers = 2, expand_v = 1 }, { "retnet", expand_v = 1 },
+  { "hgrn2", n_layers = 2 }, { "hgrn", n_layers = 2 },
   { "mingru", z_bias = -2 }, { "rtu", linear = false }, { "s5", discretisation = "bilinear" },
   { "agalite", r = 5 }, { "agalite_long", r = 1 }, { "agalite_cossin", r = 5 }, { "agalite", reset = false } }
 -- What begins with zeros is random here: behind rwkv4's there is no gradient.  Its feed-forward part does not look at the step before: over
