@@ -103,7 +103,7 @@ t.test("every example is read", function()
     if not option.set then t.ok(o[option[1]] ~= nil, name_of(command, option)) end
   end)
   for _, c in ipairs(all) do if not c.raw then arguments.read(bare_of(c), {}) end end
-  run_sources.choice, run_sources.altered, source_files.trusted = nil, false, false
+  run_sources.choice, run_sources.altered, run_sources.keep_private, source_files.trusted = nil, false, false, false
 end)
 
 -- Texts that no option of a type takes.
@@ -158,7 +158,7 @@ t.test("an option that there is not, or that is given twice, is refused", functi
       end
     end
   end
-  run_sources.choice, run_sources.altered, source_files.trusted = nil, false, false
+  run_sources.choice, run_sources.altered, run_sources.keep_private, source_files.trusted = nil, false, false, false
 end)
 
 t.test("a name that is printed is taken by every command about runs", function()

@@ -24,6 +24,7 @@ local data = {}                -- path -> true: data files that were read
 local written = {}             -- path -> true: files that scripts write are none of their data
 local chunks = {}              -- the sources of what was loaded, as debug.getinfo names them
 local stored = {}              -- path -> { text, name }: what a run keeps, in place of the file
+local stored_data = {}         -- path -> path of the copy that is read in its place
 local modules = {}             -- name of a local module that was required -> path
 
 -- The path without links; of one that does not exist, as it is.
@@ -182,9 +183,15 @@ function source_files.note(path, text)
   noted[path] = text
 end
 
+---Where a data file is read: at its path, or at that of a run's copy.
+---@param path string
+---@return string
+function source_files.data_at(path) return stored_data[plain(path)] or path end
+
 ---Notes a data file that is read.
 ---@param path string
 function source_files.note_data(path)
+  if stored_data[plain(path)] then data[plain(path)] = true end
   local file = is_file(path) and real(path)
   if not file or written[plain(path)] then return end
   if source_files.folder and within(file, real(source_files.folder)) then return end
@@ -193,7 +200,7 @@ end
 
 ---Notes a file that a script writes.
 ---@param path string
-function source_files.note_written(path) written[plain(path)], data[plain(path)] = true, nil end
+function source_files.note_written(path) written[plain(path)], data[plain(path)], stored_data[plain(path)] = true, nil, nil end
 
 ---The Lua files that were loaded and the data files that were read, in a fixed order.
 ---@return { path: string, text: string }[] code
@@ -215,10 +222,12 @@ end
 ---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
 ---@param folder string
 ---@param copies { path: string, text: string, name: string }[] name: where the text is, for messages
-function source_files.begin(folder, copies)
-  local changed = false
-  source_files.folder, stored = folder, {}
+---@param data_copies table<string, string>? of data files: where each is read
+function source_files.begin(folder, copies, data_copies)
+  local changed = next(stored_data) ~= nil or next(data_copies or {}) ~= nil
+  source_files.folder, stored, stored_data = folder, {}, {}
   for _, copy in ipairs(copies) do stored[plain(copy.path)] = copy end
+  for path, at in pairs(data_copies or {}) do stored_data[plain(path)] = at end
   for _, path in ipairs(order) do
     local now = stored[path] and stored[path].text or text_of(path)
     if now and now ~= noted[path] then changed = true end
@@ -303,17 +312,22 @@ local function missing_module(name)
   error(said, 3)
 end
 
-local function reads(path) if type(path) == "string" then source_files.note_data(path) end end
+-- Notes a data file; where is it read?
+local function reads(path)
+  if type(path) ~= "string" then return path end
+  source_files.note_data(path)
+  return source_files.data_at(path)
+end
 
 -- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
 local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next }
 globals.io = setmetatable({
   open = function(path, mode)
-    if not mode or mode == "r" or mode == "rb" then reads(path)
+    if not mode or mode == "r" or mode == "rb" then path = reads(path)
     elseif type(path) == "string" then source_files.note_written(path) end
     return io.open(path, mode)
   end,
-  lines = function(path, ...) reads(path) return io.lines(path, ...) end }, { __index = io })
+  lines = function(path, ...) return io.lines(reads(path), ...) end }, { __index = io })
 function globals.loadfile(path, ...)
   if type(path) ~= "string" or select("#", ...) > 0 then return loadfile(path, ...) end
   return source_files.load(path, caller())

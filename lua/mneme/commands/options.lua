@@ -222,13 +222,15 @@ options.bench = {
 }
 
 local stored_code = {
-  { "use", "changed code and data: stored: the run's own copies of its code; now: the files as they are; altered: resume a run whose "
+  { "use", "changed code and data: stored: the run's own copies (not of data beyond 1 MiB); now: the files as they are; altered: resume a run whose "
     .. "own files were changed", type = "choice", choices = { "stored", "now", "altered" },
     many = true, set = function(_, value) if value == "altered" then run_sources.altered = true else run_sources.choice = value end end },
   { "trust", "run any code; without it only Mneme's own, what the command line names, and the code of your own runs on this machine",
     type = "switch", set = function(_, value) require("mneme.base.source_files").trusted = value end },
+  { "keep_private", "keep copies of private data files; without it their checksums", type = "switch",
+    set = function(_, value) run_sources.keep_private = value end },
 }
-local stored_by_run = { setmetatable({ with = "resume" }, { __index = stored_code[1] }), stored_code[2] }
+local stored_by_run = { setmetatable({ with = "resume" }, { __index = stored_code[1] }), stored_code[2], stored_code[3] }
 
 -- ---- what a command has ----
 

@@ -64,7 +64,7 @@ function corpus.read(path)
   local parts, list = {}, files_of(path)
   for i, file in ipairs(list) do
     if #list == 1 then source_files.note_data(file) end
-    local text = files.read(file)
+    local text = files.read(source_files.data_at(file))
     if text == "" then errors.usage(file .. ": is empty", "expected a text in UTF-8") end
     local data = ffi.cast("const uint8_t *", text)
     local code, at = corpus.decode(data, #text)

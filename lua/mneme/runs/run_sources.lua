@@ -1,5 +1,5 @@
 -- run_sources.lua -- what a run was made by: RUN/source/ keeps the script and every Lua file of the user's that it loaded, and
--- RUN/source-from-STEP/ those of a resume that ran other code or read other data; config.json has the checksums of all, of data, and of the program.
+-- RUN/source-from-STEP/ those of a resume that ran other code or read other data, with small data files; config.json has all checksums, and the program's.
 -- What evaluates or resumes the run gets the same code, or an error that says what changed.
 local bit = require "bit"
 local ffi = require "ffi"
@@ -13,9 +13,11 @@ local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
 
 ffi.cdef "int chmod(const char *path, unsigned mode);"
+local MOST_DATA, MOST_OF_ALL = 2 ^ 20, 2 ^ 24      -- bytes of a data file that is kept, of all of them
 local run_sources = {
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
   altered = false,              -- use=altered
+  keep_private = false,
 }
 
 -- Where a file's copy lies in RUN/source: its path, without what leads out of there.
@@ -58,7 +60,7 @@ end
 ---@field folder string of its copies, in the run's folder
 ---@field from_step number
 ---@field source { path: string, checksum: string }[]
----@field data { path: string, checksum: string, bytes: integer? }[]
+---@field data { path: string, checksum: string, bytes: integer?, kept: boolean? }[]
 
 ---The versions of a run's code and data, oldest first; none: it kept none.
 ---@param info table its config.json
@@ -85,8 +87,12 @@ function run_sources.latest(info)
   return list[#list] or { folder = "source", from_step = 0, source = {}, data = {} }
 end
 
--- The copy of a file of a version's code, below `root`.
-local function copy_of(root, version, entry) return ("%s/%s/%s"):format(root, version.folder, place(entry.path)) end
+-- The copy of a file of a version, below `root`: of code by its path, of data by its content; nil: none is kept.
+local function copy_of(root, version, entry, is_data)
+  if not is_data then return ("%s/%s/%s"):format(root, version.folder, place(entry.path)) end
+  if entry.kept ~= true or not entry.checksum:find "^%x+$" then return nil end
+  return ("%s/%s/data/%s-%s"):format(root, version.folder, entry.checksum, entry.path:match "[^/]*$")
+end
 
 -- A copy is for those who may read the file.
 local function copy_mode(from, to)
@@ -94,6 +100,7 @@ local function copy_mode(from, to)
   for what in (lfs.attributes(from, "permissions") or ""):gmatch "." do bits = 2 * bits + (what == "-" and 0 or 1) end
   if bits > 0 then ffi.C.chmod(to, bit.band(bits, 0x1b6)) end                 -- not executable
 end
+local function is_private(path) return (lfs.attributes(path, "permissions") or ""):sub(4) == "------" end
 
 -- What this process has loaded, and what a version has besides: a resume does not load what only the start needed, such as the script's own
 -- core, for whose size another one was made.  Has the version all of it?
@@ -137,11 +144,14 @@ end
 ---@param before table? config.json as it was, of a resume
 function run_sources.write(folder, start, before)
   local code, paths = source_files.list()
-  local about, about_data = {}, {}
+  local about, about_data, all = {}, {}, 0
   for i, file in ipairs(code) do about[i] = { path = file.path, checksum = files.crc(file.text) } end
   for _, path in ipairs(paths) do
-    local checksum, bytes = files.sum(path:sub(1, #folder + 1) ~= folder .. "/" and path or "")          -- what the run wrote is none of its data
-    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes } end
+    local at = source_files.data_at(path)
+    local checksum, bytes = files.sum(path:sub(1, #folder + 1) ~= folder .. "/" and at or "")          -- what the run wrote is none of its data
+    local may = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (run_sources.keep_private or at ~= path or not is_private(at)) or nil
+    all = all + (may and bytes or 0)
+    if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = may } end
   end
   local latest = before and run_sources.latest(before)
   if latest and same(folder, latest, about, about_data) then start.source_folder = latest.folder end
@@ -150,6 +160,12 @@ function run_sources.write(folder, start, before)
   end
   for i, file in ipairs(code) do keep(copy_of(folder, { folder = start.source_folder }, about[i]), file.text, file.path) end
   source_files.remember(code)
+  for _, entry in ipairs(about_data) do
+    local copy, from = copy_of(folder, { folder = start.source_folder }, entry, true), source_files.data_at(entry.path)
+    local text = copy and files.text(from) or ""
+    entry.kept = copy and files.crc(text) == entry.checksum or nil              -- nil: it has just changed
+    if entry.kept then keep(copy, text, from) end
+  end
   local rest = latest and start.source_folder == latest.folder and latest or start
   start.source, start.data = with_rest(about, rest.source), with_rest(about_data, rest.data)
 end
@@ -169,7 +185,7 @@ end
 ---@field path string
 ---@field kind string "code" or "data"
 ---@field gone boolean?
----@field copy string? of code, in the run's folder
+---@field copy string? in the run's folder
 ---@field text string as a sentence
 
 ---How the code and data that a run was last made by differ from what is there now.
@@ -183,8 +199,8 @@ function run_sources.changes(folder, info)
     for _, entry in ipairs(kind == "code" and version.source or version.data) do
       local now, bytes = files.sum(entry.path)
       if now ~= entry.checksum then
-        local copy, where = kind == "code" and copy_of(folder, version, entry) or nil, ""
-        local before = copy and now and files.text(copy)
+        local copy = copy_of(folder, version, entry, kind == "data")
+        local before, where = kind == "code" and now and files.text(copy), ""
         if before then where = (" (line %d)"):format(first_difference(before, files.text(entry.path)))
         elseif kind == "data" and now and entry.bytes ~= bytes then where = (" (%d bytes, then %d)"):format(bytes, tonumber(entry.bytes) or 0) end
         list[#list + 1] = { path = entry.path, kind = kind, gone = not now, copy = copy,
@@ -215,8 +231,10 @@ local function warn(text)
   warned[text] = true
 end
 
----Decides which code a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged; the run's
----copies with use=stored, or where a file is gone; else an error that says what changed.  Data are read where they are, or an error says what changed.
+local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of private ones, not the data"
+
+---Decides which code and data a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged;
+---the run's copies with use=stored, or where a file is gone; else an error that says what changed.
 ---@param folder string of the run
 ---@param info table its config.json
 ---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
@@ -225,7 +243,7 @@ function run_sources.adopt(folder, info, options)
   source_files.begin(folder, {})
   errors.beside = nil
   source_files.read_before, source_files.edited = {}, {}
-  local version, choice, skip, gone = run_sources.latest(info), run_sources.choice, options or {}, false
+  local version, choice, skip, gone = run_sources.latest(info), run_sources.choice, options or {}, {}
   for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data, said, copy = change.kind == "data", ("%s: %s"):format(folder, change.text), change.copy
@@ -235,19 +253,24 @@ function run_sources.adopt(folder, info, options)
     elseif choice == "now" then
       warn(said .. "; use=now takes what is there now")
       errors.beside = said .. (copy and "; use=stored takes " .. copy or "")
-    elseif data and choice then warn(said .. "; use=stored is of code, and the data that are there now are read")
-    elseif change.gone and copy then gone = true
+    elseif change.gone and copy then gone[data and change.path or "code"] = true
+    elseif choice and not copy then warn(("%s; %s: use=stored cannot bring them back, and what is there now is read"):format(said, KEEPS))
     elseif not choice then
-      errors.usage(said, (copy and ("use=stored runs %s; "):format(copy) or "a run keeps the checksums of its data; ") .. "use=now takes what is there now")
+      errors.usage(said, (copy and ("use=stored %s %s; "):format(data and "reads" or "runs", copy) or KEEPS .. "; ") .. "use=now takes what is there now")
     end
   end
   if choice == "now" then return end
-  local copies = {}
-  for i, entry in ipairs(skip.code ~= false and (gone or choice == "stored") and version.source or {}) do
+  local copies, instead = {}, {}
+  for i, entry in ipairs(skip.code ~= false and (gone.code or choice == "stored") and version.source or {}) do
     local copy = copy_of(folder, version, entry)
     copies[i] = { path = entry.path, text = kept(copy, entry), name = copy }
   end
-  source_files.begin(folder, copies)
+  for _, entry in ipairs(skip.data ~= false and version.data or {}) do
+    local copy = (choice == "stored" or gone[entry.path]) and copy_of(folder, version, entry, true)
+    if copy then kept(copy, entry) end
+    instead[entry.path] = copy or nil
+  end
+  source_files.begin(folder, copies, instead)
 end
 
 ---The words by which another process treats code as this one does.
@@ -257,6 +280,7 @@ function run_sources.hand_on()
   if run_sources.choice then list[1] = "use=" .. run_sources.choice end
   if run_sources.altered then list[#list + 1] = "use=altered" end
   if source_files.trusted then list[#list + 1] = "trust=1" end
+  if run_sources.keep_private then list[#list + 1] = "keep_private=1" end
   return list
 end
 

@@ -137,7 +137,7 @@ end
 function saved.load(path)
   if type(path) ~= "string" then errors.raise(("load: the path is %s, expected a text"):format(op_binding.describe(path))) end
   source_files.note_data(path)
-  local file = safetensors.load(path)
+  local file = safetensors.load(source_files.data_at(path))
   local warning = safetensors.warning(path, file.skipped)
   if warning then terminal.note(warning) end
   if file.metadata.format ~= FORMAT then return file.tensors, file.skipped end
