@@ -72,7 +72,8 @@ def converted(theirs, how):
     lines, after = [], chains
     before = [c for c in chains if list(theirs).index(c[1][0][0] + ".weight") < list(theirs).index(f"{core}.weight_ih_l0")]
     if how.get("torso") or before:
-        torso = _pick(before if not how.get("torso") else chains, "torso", how, lambda c: c[-1][1].shape[0] == d_in, f"layers that end with {d_in} numbers, the core's")
+        torso = _pick(before if not how.get("torso") else chains, "torso", how, lambda c: c[-1][1].shape[0] == d_in,
+                      f"layers that end with {d_in} numbers, the core's")
         after = [c for c in chains if c[1] is not torso]
         lines.append(_torso(torso, mine, act))
     ends = lambda c, n: c[0][1].ndim == 2 and c[0][1].shape[1] == d and (c[-1][1].shape[0] == 1) == (n == 1)           # noqa: E731
@@ -118,4 +119,5 @@ def convert(path, run, env, how=None, **options):
 
 
 if __name__ == "__main__":
-    command(convert, "python -m mneme.from_torch FILE.pt run=FOLDER env=NAME [env.SETTING=VALUE ...] [torso=PREFIX core=PREFIX actor=PREFIX critic=PREFIX act=relu]")
+    command(convert, "python -m mneme.from_torch FILE.pt run=FOLDER env=NAME [env.SETTING=VALUE ...] "
+            "[torso=PREFIX core=PREFIX actor=PREFIX critic=PREFIX act=relu]")

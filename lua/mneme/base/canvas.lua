@@ -224,6 +224,8 @@ function methods:fit(text, size, room)
 end
 
 ---Of several texts the first that fits, or the last one.
+---@param texts string|string[]
+---@return string
 function methods:first(texts, size, room)
   if type(texts) ~= "table" then return texts end
   for i, text in ipairs(texts) do if i == #texts or self:text_width(text, size) <= room then return text end end
@@ -282,6 +284,7 @@ function methods:append(other, box)
 end
 
 ---The letters of a drawing that was appended at `place`, a function that append returned: see canvas_labels.lua.
+---@return table[]
 function methods:letters(other, place) return canvas_labels.letters(other, place) end          -- luacheck: no self
 
 ---Make a box clickable.
@@ -315,6 +318,7 @@ function methods:panel(box)
 end
 
 ---The number of the panel at a point, in pixels of the page; nil: none is there.
+---@return integer?
 function methods:panel_at(x, y)
   if self.full then return self.full end
   for n = #self.panels, 1, -1 do
@@ -324,6 +328,7 @@ function methods:panel_at(x, y)
 end
 
 ---A number as a reader wants it: "−0.413", "1.2M".
+---@return string
 function canvas.number(x) return x ~= x and "NaN" or (format.short(x):gsub("^-", "−")) end
 
 ---What is shown where the pointer rests on a box: of several boxes there the one drawn last that has a text.

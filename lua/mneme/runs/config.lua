@@ -310,6 +310,7 @@ local guard = {
 ---@field run string its folder
 ---@field resume string
 ---@field init string a run's folder, or FILE.safetensors
+---@field init_map string what names of init= are called here
 ---@field freeze string parts that do not train
 ---@field quick boolean
 ---@field full boolean
