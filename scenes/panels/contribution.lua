@@ -19,5 +19,6 @@ return function(view, box, now)
   map.title = title
   if causes then map:mark_used(causes, 0) end              -- one part, one verdict: what erasing says in many episodes
   panels.part_map(view, box, now, map, { span = mn.ui.step_heatmap.span(now), notes = {
-    left_out .. "of the policy moved if " .. map.how .. " there, 0 … 100 %", left_out .. "of the policy moved, 0 … 100 %", left_out .. "0 … 100 %", left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 100 %", map.brief } })
+    left_out .. "of the policy moved if " .. map.how .. " there, 0 … 100 %", left_out .. "of the policy moved, 0 … 100 %", left_out .. "0 … 100 %",
+    left_out ~= "" and (left_out:gsub("; $", "")) or "0 … 100 %", map.brief } })
 end

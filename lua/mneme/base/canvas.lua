@@ -6,23 +6,10 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local canvas_labels = require "mneme.base.canvas_labels"
 local format = require "mneme.base.format"
+local themes = require "mneme.base.themes"
 local C, SEQUENTIAL, DIVERGING = engine.C, 0, 1
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 
--- Colours that every kind of colour vision tells apart (Okabe and Ito), on a dark page and on a light one.
--- `ground`: what worlds are drawn on, whose own colours suit both.  `dark`: a colour map grows lighter.
-local themes = {
-  dark = {
-    page = 0x0F131AFF, card = 0x181E28FF, line = 0x2C3645FF, grid = 0x252E3BFF, ground = 0x181E28FF,
-    text = 0xE8ECF2FF, dim = 0x9AA7B8FF, accent = 0x56B4E9FF, warm = 0xF0A63AFF,
-    good = 0x2CC295FF, bad = 0xF07A4BFF, violet = 0xD78FBAFF, shade = 0x0F131AD8, dark = true,
-  },
-  light = {
-    page = 0xEEF1F5FF, card = 0xFFFFFFFF, line = 0xB4BFCCFF, grid = 0xDFE5ECFF, ground = 0xE6EBF1FF,
-    text = 0x17202BFF, dim = 0x56626FFF, accent = 0x0072B2FF, warm = 0xB86200FF,
-    good = 0x007A5CFF, bad = 0xC24300FF, violet = 0x9C4380FF, shade = 0xEEF1F5D8,
-  },
-}
 local theme = themes.dark
 local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
 
