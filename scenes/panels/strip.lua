@@ -34,8 +34,7 @@ local function legend(view, row, reasons, x, y, high, right)
   local u, size = view.unit, math.min(11, high / view.unit)
   for _, reason in ipairs(reasons) do
     local n, unread = row.why[reason[1]], reason[1] == "memory" and row.unread
-    local text = n and ("%s %d%s"):format(reason[2], n, unread and ": " .. unread or "")
-    if unread and n then text = view:fit(text, size, right - x - 32 * u) end
+    local text = n and view:fit(("%s %d%s"):format(reason[2], n, unread and ": " .. unread or ""), size, unread and right - x - 32 * u or math.huge)
     local wide = n and view:text_width(text, size) + 30 * u
     if n and x + wide < right then
       mark(view, reason[1], x + 12 * u, y + high / 2 - 5 * u, 10 * u)

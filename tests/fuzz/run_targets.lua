@@ -21,7 +21,6 @@ local metrics_reader = require "mneme.runs.metrics_reader"
 local mixed_code = require "mneme.lab.study.mixed_code"
 local model_sizes = require "mneme.lab.study.model_sizes"
 local report_markdown = require "mneme.lab.reports.report_markdown"
-local outcome = require "mneme.runs.outcome"
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
 local run_list = require "mneme.commands.run_list"
@@ -214,7 +213,7 @@ return function(target, block)
   end)
 
   target("outcome", function()
-    local o = outcome.read "fuzz"
+    local o = run_folder.outcome.read "fuzz"
     for _, value in pairs(o and o.results or {}) do if value - value ~= 0 then error "a result is not finite" end end
   end)
 

@@ -212,6 +212,8 @@ end
 
 ---Of several texts the first that fits, or the last one.
 ---@param texts string|string[]
+---@param size number
+---@param room number in pixels
 ---@return string
 function methods:first(texts, size, room)
   if type(texts) ~= "table" then return texts end
@@ -271,6 +273,8 @@ function methods:append(other, box)
 end
 
 ---The letters of a drawing that was appended at `place`, a function that append returned: see canvas_labels.lua.
+---@param other Canvas
+---@param place fun(x: number, y: number): number, number, number
 ---@return table[]
 function methods:letters(other, place) return canvas_labels.letters(other, place) end          -- luacheck: no self
 
@@ -305,6 +309,8 @@ function methods:panel(box)
 end
 
 ---The number of the panel at a point, in pixels of the page; nil: none is there.
+---@param x number
+---@param y number
 ---@return integer?
 function methods:panel_at(x, y)
   if self.full then return self.full end
@@ -315,6 +321,7 @@ function methods:panel_at(x, y)
 end
 
 ---A number as a reader wants it: "−0.413", "1.2M".
+---@param x number
 ---@return string
 function canvas.number(x) return x ~= x and "NaN" or (format.short(x):gsub("^-", "−")) end
 
