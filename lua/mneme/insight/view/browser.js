@@ -48,9 +48,11 @@ class Window {
       const begun = performance.now();
       try { await this.ask("events", { method: "POST", body }); } catch { this.events = []; }          // follow() says what is wrong
       this.answered = performance.now() - begun;
+      if (this.answered > LATE) this.tell(this.answered);
     }
     this.sending = false;
   }
+  tell(late) { this.say(late > LATE ? `A slow connection: ${(late / 1000).toFixed(1)} s for a page.` : ""); }
   // Show the moment that the address names; and have it name the one that is shown: while an episode plays, every half a second.
   go() {
     const wanted = location.hash.slice(1);
@@ -97,8 +99,7 @@ class Window {
           next.catch(() => {});
           this.show(unpack(page));
         }
-        const late = Math.max(performance.now() - begun, this.answered || 0);
-        this.say(late > LATE ? `A slow connection: ${(late / 1000).toFixed(1)} s for a page.` : "");
+        this.tell(Math.max(performance.now() - begun, this.answered || 0));
       } catch {
         lost = true;
         next = null;
