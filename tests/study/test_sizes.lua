@@ -155,7 +155,8 @@ t.test("every study here keeps the sizes that it gives its cores", function()
           seen[of] = true
           local survey = script.survey(path, c.words, true)
           local s, core = survey.sizing, survey.cfg.core
-          t.ok(equal or not s or s.size == "published" or tonumber(s.size) or s.given.d_model or core[1] == s.script[1] and (s.same or core.d_model) or survey.cfg.parameters,
+          t.ok(equal or not s or s.size == "published" or tonumber(s.size)          -- a number asks for that many
+            or s.given.d_model or core[1] == s.script[1] and (s.same or core.d_model) or survey.cfg.parameters,
             ("%s %s core=%s would get another size"):format(thing.name, size, of))
         end
       end
