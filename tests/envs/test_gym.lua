@@ -12,33 +12,8 @@ local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
-
-local FILE = "gym:" .. shell.root .. "tests/envs/gym_envs.py:"
-if not shell.root:find "/$" then FILE = "gym:" .. shell.root .. "/tests/envs/gym_envs.py:" end
-
--- Everything that T steps give, as one text.
-local function trace(env, steps, from)
-  local parts, n = {}, env.num_envs
-  for k = from or 1, steps do
-    local actions = {}
-    for i = 1, n do actions[i] = (k * 7 + (env.at and env.at[i] or i) * 3) % env.action_space.n end
-    local obs, reward, terminated, truncated, info = env:step(actions)
-    for _, x in ipairs { obs, reward, terminated, truncated } do parts[#parts + 1] = tostring(ffi.string(x:data(), x:size() * (x:dtype() == "u8" and 1
-      or 4))) end
-    for i = 0, n - 1 do
-      if terminated:data()[i] + truncated:data()[i] > 0 then
-        parts[#parts + 1] = ("%d %.9g %.9g %d %.9g"):format(i, info.ret:data()[i], info.score:data()[i], info.length:data()[i],
-          info.final_obs:data()[i * 2])
-      end
-    end
-  end
-  return table.concat(parts, "|")
-end
-
-local function walk(settings)
-  settings.score = "up"
-  return envs.new(FILE .. "Walk", settings)
-end
+local gym_rig = require "tests.support.gym_rig"
+local FILE, trace, walk = gym_rig.FILE, gym_rig.trace, gym_rig.walk
 
 t.test("gym: one, two and three workers give the same bits, and an environment with its seed is the same alone", function()
   local texts = {}

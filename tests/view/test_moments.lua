@@ -50,6 +50,13 @@ t.test("an address is read as it was written, whatever is in it, and nothing els
     t.eq(addresses.whole(addresses.read(bad).step), nil, bad)
   end
   t.eq(addresses.whole "18", 18)
+  local a = open({}, run)
+  a.go "episode=1&step=2"
+  local link = a.link()
+  a.go "episode=9007199254740000&step=3"
+  t.eq(a.v.note, "there is no episode 9007199254740000") t.eq(a.link(), link)
+  a.go "episode=1&seed=9007199254740000&step=2"
+  t.eq(a.link():match "seed=(%d+)", "9007199254740000")
 end)
 
 t.test("the address of a moment opens it again: in a new viewer, of another scene and seed, and of two episodes", function()

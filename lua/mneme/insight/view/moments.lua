@@ -10,6 +10,7 @@ local files = require "mneme.base.files"
 
 local PATIENCE, MOST = 2, 80                 -- seconds for playing to an episode; letters that are looked for
 local FILE, LINES = "pinned", 1000           -- of a run's folder, an address a line
+local LAST = 2 ^ 31 - 1                      -- episode that can be counted
 
 -- Adds to the class of viewers.
 return function(Viewer)
@@ -18,7 +19,8 @@ return function(Viewer)
   function Viewer:address()
     local source = self:source()
     if source.live or self.at == 0 then return { { "scene", self.scene_name } } end
-    local fields = { { "checkpoint", source.steps and ("%.0f"):format(source.steps) }, { "seed", source.seed }, { "episode", self:tick_of(1).episode },
+    local function whole(n) return n and ("%.0f"):format(n) end
+    local fields = { { "checkpoint", whole(source.steps) }, { "seed", whole(source.seed) }, { "episode", self:tick_of(1).episode },
       { "step", self:frame(1).step }, { "scene", self.scene_name } }
     if self.together then fields[#fields + 1] = { "beside", self:tick_of(2).episode } end
     if self.original and self.erased then
@@ -30,6 +32,7 @@ return function(Viewer)
 
   -- Goes to the beginning of an episode by its number; false: there is none.
   local function to_number(self, number, clock)
+    if number > LAST then return false end
     local line = self:untouched(1)
     local function find() for _, e in ipairs(line:episodes()) do if e.episode == number then return e.start end end end
     local first = line:episodes()[1]
@@ -75,9 +78,9 @@ return function(Viewer)
     for _, test in ipairs { "erase", "hold" } do
       if fields[test] and whole(fields.at) then self:without(test, fields[test], whole(fields.at), clock) end
     end
-    local from = self:episode()
+    local from, deadline = self:episode(), engine.C.mn_clock(false) + PATIENCE
     self:seek(from)
-    while self:tick_of(1).step < step and not self:ended() and self:forward() do end
+    while self:tick_of(1).step < step and not self:ended() and engine.C.mn_clock(false) < deadline and self:forward() do end
     self.playing = false
   end
 
