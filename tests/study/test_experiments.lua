@@ -70,6 +70,27 @@ t.test("studies: the quick grid is no larger, full=1 is one, claims can be teste
   t.ok(studies >= 15)
 end)
 
+t.test("a run of a study has the settings of its own environment: none of those of the axis's first value", function()
+  local runs, seen = 0, {}
+  for _, name in ipairs(names) do
+    local spec = script.survey(path_of(name), {}).spec
+    for _, run in ipairs(spec and sweep.plan({ script = path_of(name), seeds = "1" }, {}).runs or {}) do
+      local said = {}
+      for _, word in ipairs(run.words) do if word:find "^env[.=]" then said[#said + 1] = word end end
+      local key = name .. " " .. table.concat(said, " ")
+      local env = said[1] and not seen[key] and script.survey(path_of(name), run.words, true).cfg.env
+      seen[key] = true
+      local settings = (spec.settings or {}).env
+      for setting in pairs(type(env) == "table" and script.setting(run.words, "env") and env or {}) do
+        runs = runs + 1
+        t.ok(setting == 1 or script.setting(run.words, "env." .. setting) or (spec.settings or {})["env." .. setting]
+          or type(settings) == "table" and settings[setting] ~= nil, ("%s: env.%s is of another value"):format(key, setting))
+      end
+    end
+  end
+  t.ok(runs > 50)
+end)
+
 t.test("what measures and does not train lives: few runs of each, and their numbers are those that are drawn and claimed", function()
   for _, name in ipairs(tables.keys(tiny)) do
     local spec = script.survey(path_of(name), {}).spec

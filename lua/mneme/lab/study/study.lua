@@ -106,7 +106,11 @@ local function filled_in(spec, words)
   for _, name in ipairs(tables.keys(spec.axes)) do
     if narrowed[name] and #narrowed[name] > 1 then errors.usage(("%s: several values are for mneme sweep"):format(name)) end
     local value = (narrowed[name] or grid.list(name, spec.axes[name], sized))[1]
-    for _, word in ipairs(value.words) do all[#all + 1] = word end
+    for _, word in ipairs(value.words) do                     -- env.level=easy goes with its env=: not with another that is given
+      local thing = setting_types.pair(word):match "^(.-)%."
+      local own, given = script.setting(value.words, thing), script.setting(rest, thing)
+      if not own or not given or own == given then all[#all + 1] = word end
+    end
   end
   config.note_preset(all)
   for _, word in ipairs(rest) do all[#all + 1] = word end
