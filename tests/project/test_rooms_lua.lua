@@ -144,7 +144,7 @@ end)
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
   attentions = 400, base = 4082, commands = 8141, cores = 2106, datasets = 400, envs = 3180, episodes = 5775, figures = 1954, learn = 3275,
-  learners = 775, measure = 2297, models = 7159, portable = 2150, reports = 2864, runs = 3244, search = 301, stats = 1372, study = 5333, tensor = 5225,
+  learners = 775, measure = 2297, models = 7159, portable = 2150, reports = 2864, runs = 3244, search = 301, stats = 1372, study = 5337, tensor = 5225,
   view = 3628, scenes = 2507, experiments = 2200,
 }
 t.test("no room has more lines than its budget", function()

@@ -108,8 +108,8 @@ local function filled_in(spec, words)
     local value = (narrowed[name] or grid.list(name, spec.axes[name], sized))[1]
     for _, word in ipairs(value.words) do                     -- env.level=easy goes with its env=: not with another that is given
       local thing = setting_types.pair(word):match "^(.-)%."
-      local own, given = script.setting(value.words, thing), script.setting(rest, thing)
-      if not own or not given or own == given then all[#all + 1] = word end
+      local its, given = script.setting(value.words, thing), script.setting(rest, thing)
+      if not its or not given or its == given then all[#all + 1] = word end
     end
   end
   config.note_preset(all)
