@@ -1,5 +1,6 @@
 -- harness.lua -- what a test file needs: t.test(name, f), t.skip, t.fails, and t.eq, t.near, t.ok, t.raises of models/expect.lua.
 local golden = require "tests.support.golden_errors"
+local processor_time = require "tests.support.processor_time"
 _G.pairs = require("mneme.base.luajit_pairs").pairs      -- as users' files have it
 local t = { passed = 0, failed = 0, skipped = 0, failures = {} }
 local SKIP = {}
@@ -10,9 +11,12 @@ local function left_out(name)
   return only ~= "" and not name:find "%.lua$"
 end
 
+local slow = tonumber(os.getenv "MNEME_SLOW")          -- tests that took more seconds of processor time than this are named
+
 ---Run one test now; a failure is printed with its place and counted.
 function t.test(name, f)
   if only and left_out(name) then return end
+  local before = slow and processor_time()
   golden.enter(name)
   local ok, err = xpcall(f, function(e)
     if type(e) == "table" and e.skip == SKIP then return e end
@@ -28,6 +32,7 @@ function t.test(name, f)
     t.failed = t.failed + 1
     print(("  FAILED   %s\n           %s"):format(name, err:gsub("\n", "\n           ")))
   end
+  if slow and processor_time() - before > slow then print(("  %6.2f s  %s"):format(processor_time() - before, name)) end
 end
 
 ---Leave a test, saying why it cannot run here.

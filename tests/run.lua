@@ -2,9 +2,9 @@
 -- of its own, so that none can take the others with it; last line "N passed, N failed".  MNEME_TEST_LIMIT: seconds for one file (900, or
 -- 20 times what it takes on two ordinary cores).  MNEME_PATHS: build folders of the engine for other vector widths; the tests of the engine and
 -- of models run with each of them, too.  MNEME_MAKE: how to make what some files need.  MNEME_TEST_UNTIL: when to stop, in seconds since
--- 1970: short files go first, and what would not be done by then is skipped, and says so.
+-- 1970: where the time may not do short files go first, and what would not be done by then is skipped, and says so.
 -- A line begins with how many files of all are done.  The seconds that each took are kept in the build folder: the next time they tell how
--- long all of it takes, and how long is left.
+-- long all of it takes, and how long is left.  So is which of them failed: those go first.
 local here = arg[0]:match "^(.*)tests/run%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
 
@@ -35,12 +35,18 @@ local same = "/test_([%w_]+)%.lua$"
 local once = {}
 for name in ([[check constructors core_rehearsal costs declarations draws faults forged_states fuzz images io modules replays saved tape torch_names
   writers]]):gmatch "%S+" do once[name] = true end
+-- Nor what puts parts of models together: each core, and its values, run with another width, and what their ops compute with all of them.
+for name in ([[decays gated_linear gate_start encoders implicit_attention own_heads own_parts stability which_memory]]):gmatch "%S+" do
+  once[name] = true
+end
 local build_of, file_of = {}, {}                  -- of an entry of the list that runs with another build
 local function with_other_widths()
+  local widest = (os.getenv "MNEME_PATHS" or ""):match "([^/%s]+)%s*$"
   for folder in (os.getenv "MNEME_PATHS" or ""):gmatch "%S+" do
     for i = 1, #files do
       local file = files[i]
-      if not file_of[file] and (file:find "/engine/" or file:find "/models/") and not once[file:match(same)] then
+      local asks = file:find "/engine/" or file:find "/models/" and folder:match "[^/]*$" == widest
+      if not file_of[file] and asks and not once[file:match(same)] then
         local entry = ("%s@%s"):format(file, folder:match "[^/]*$")
         files[#files + 1], build_of[entry], file_of[entry] = entry, folder, file
       end
@@ -82,54 +88,72 @@ local long = { gpu = 145, docs = 133, train_script = 66, gpu_ops = 82, bench = 8
   altered = 29, without_root = 28, gpu_train = 28, report = 27, python = 27, sizes = 26, report_markdown = 26, gpu_envs = 26, gated_linear = 26, tune = 25,
   tree = 25, readings = 25, memory_story = 25, cluster = 25, provenance = 24, ops = 22, used_is_read = 21, solved = 21, decays = 21, rooms_c = 20,
   gym = 60, train = 60, envs = 40, learners = 35, core_rehearsal = 30, check = 30, dict_observations = 30, own_parts = 25, action_masks = 25 }
-local times_at, took, OTHERS = (os.getenv "MNEME_BUILD" or here .. "build") .. "/test_times", {}, 5
-local times = io.open(times_at)
-for name, seconds in (times and times:read "*a" or ""):gmatch "(%S+) (%d+)\n" do took[name] = tonumber(seconds) end
-if times then times:close() end
+local kept_in, took, OTHERS = os.getenv "MNEME_BUILD" or here .. "build", {}, 5
+local failed_before = {}
+local function each_kept(name, pattern, f)
+  local file = io.open(kept_in .. "/" .. name)
+  for a, b in (file and file:read "*a" or ""):gmatch(pattern) do f(a, b) end
+  if file then file:close() end
+end
+each_kept("test_times", "(%S+) (%d+)\n", function(name, seconds) took[name] = tonumber(seconds) end)
+each_kept("test_failed", "(%S+)\n", function(name) failed_before[name] = true end)
 local function expected(file)
   local name = file:match "[^/]*$"
   return took[name] or long[name:match "^test_(.*)%.lua$"] or OTHERS
 end
 
--- Two lanes where all files are run: this program starts itself a second time, in a session of its own, and each takes the next file that
--- nobody has claimed.  Long ones go first, so that no lane ends with one; where the time may not do, what is short and needs nothing else.
-local lane = os.getenv "MNEME_TEST_LANE"          -- the folder of the claims, in the second lane
-if #arg == 0 then
-  local at = {}
-  for i, file in ipairs(files) do at[file] = i end
-  local function rank(file) return till and -expected(file) - 1000 * (targets[needs(file)] or 0) or expected(file) end
-  table.sort(files, function(a, b)
+-- Where all files are run, a lane for each processor and one more, for what only waits: this program starts itself again, in sessions of
+-- their own, and each takes the next file that nobody has claimed.  Long ones go first, so that no lane ends with one; where the time may
+-- not do, what is short and needs nothing else.  A lane's programs have one thread, where a test does not ask for more: others have the rest.
+local lane = os.getenv "MNEME_TEST_LANE"          -- the folder of the claims, in the other lanes
+local function processors()
+  local pipe = io.popen "nproc 2> /dev/null || echo 2"
+  local n = pipe:read "*n"
+  pipe:close()
+  return n
+end
+local lanes = #arg == 0 and math.min(processors(), 4) + 1 or 1
+local function ordered(rank)
+  local at, list = {}, { unpack(files) }
+  for i, file in ipairs(list) do at[file] = i end
+  table.sort(list, function(a, b)
     local x, y = rank(a), rank(b)
     if x ~= y then return x > y end
     return at[a] < at[b]
   end)
+  return list
 end
+local function worst(file) return failed_before[file:match "[^/]*$"] and 1e6 or 0 end
+local long_first = #arg > 0 and files or ordered(function(file) return worst(file) + expected(file) end)
+local short_first = ordered(function(file) return worst(file) - expected(file) - 1000 * (targets[needs(file)] or 0) end)
 
 local ffi = require "ffi"
 ffi.cdef "int mkdir(const char *path, unsigned mode);"
-local claims, beside_said, beside_pid = lane or os.tmpname(), os.tmpname(), nil
+local claims, beside = lane or os.tmpname(), {}
 if not lane then
   os.remove(claims)
   ffi.C.mkdir(claims, 448)
 end
-if #arg == 0 and not lane then
+for i = 2, lane and 0 or lanes do
+  local its = { said = os.tmpname() }
   local start = io.popen(("MNEME_TEST_LANE='%s' MNEME_TEST_BEGAN=%d "
     .. "setsid sh -c 'luajit \"%stests/run.lua\" > \"%s\"; echo over >> \"%s\"' < /dev/null >&2 & echo $!")
-    :format(claims, os.time(), here, beside_said, beside_said))
-  beside_pid = start:read "*n"
+    :format(claims, os.time(), here, its.said, its.said))
+  its.pid = start:read "*n"
   start:close()
+  beside[i - 1] = its
 end
 
 local function clock(s) return s < 90 and ("%.0f s"):format(s) or ("%.0f min"):format(s / 60) end
 
--- What both lanes have done: a line for each file, in a file that both append to.
-local all, lanes = 0, #arg == 0 and 2 or 1
+-- What the lanes have done: a line for each file, in a file that all append to.
+local all = 0
 for _, file in ipairs(files) do all = all + expected(file) end
 local done_at = claims .. "/done"
 local began = tonumber(os.getenv "MNEME_TEST_BEGAN") or os.time()
-local function so_far(file, seconds)
+local function so_far(file, seconds, failed)
   local to = assert(io.open(done_at, "a"))
-  to:write(("%d %s %d\n"):format(math.ceil(expected(file)), file:match "[^/]*$", seconds))
+  to:write(("%d %s %d %d\n"):format(math.ceil(expected(file)), file:match "[^/]*$", seconds, failed))
   to:close()
   local count, sum = 0, 0
   for line in io.lines(done_at) do count, sum = count + 1, sum + tonumber(line:match "%d+") end
@@ -137,48 +161,58 @@ local function so_far(file, seconds)
   return ("%d/%d"):format(count, #files), left and left >= 10 and "  ETA " .. clock(left) or "", sum
 end
 
--- Made once, by whichever lane comes first, while the other waits.
-local made = {}
+-- Made once, by whichever lane comes first; others wait only where nothing else is left to do.
+local function made(target)
+  local there = io.open(("%s/made_%s"):format(claims, target))
+  if there then there:close() end
+  return there ~= nil
+end
 local function make_for(file)
   local target = needs(file)
-  if not make or not target or made[target] then return end
-  made[target] = true
-  os.execute(("flock '%s/lock' sh -c '%s %s > \"%s/made\" 2>&1 || tail -n 40 \"%s/made\"; touch \"%s/made_%s\"'"):format(claims, make, target,
-    claims, claims, claims, target))
+  if not make or not target or made(target) then return end
+  ffi.C.mkdir(("%s/making_%s"):format(claims, target), 448)
+  os.execute(("flock '%s/lock_%s' sh -c '[ -e \"%s/made_%s\" ] || { %s %s > \"%s/said_%s\" 2>&1 || tail -n 40 \"%s/said_%s\"; }; touch \"%s/made_%s\"'")
+    :format(claims, target, claims, target, make, target, claims, target, claims, target, claims, target))
+end
+local function another_makes_for(file)
+  local target = make and needs(file)
+  return target and not made(target) and os.rename(("%s/making_%s"):format(claims, target), ("%s/making_%s"):format(claims, target))
 end
 
--- Would this file be done in time, as slow as the files before it were here?
+-- How much slower this machine is than what was expected.
 local sum_done = 0
+local function slowness() return math.max(1, sum_done > 60 and lanes * (os.time() - began) / sum_done or 1) end
+
+-- Would this file be done in time, as slow as the files before it were here?
 local function in_time(file)
   if not till then return true end
-  local more = expected(file)
   local target = make and needs(file)
-  local there = target and io.open(("%s/made_%s"):format(claims, target))
-  if there then there:close() elseif target then more = more + targets[target] end
-  local slow = math.max(1, sum_done > 60 and lanes * (os.time() - began) / sum_done or 1)
-  return os.time() + slow * more <= till
+  return os.time() + slowness() * (expected(file) + (target and not made(target) and targets[target] or 0)) <= till
 end
+
 if not lane and #files > 1 then
-  print(("%d test files: about %s, %s; each line says how long is left"):format(#files, clock(all / lanes),
+  print(("%d test files: about %s, %s; each line says how long is left"):format(#files, clock(all / (next(took) and lanes or math.min(lanes, 2))),
     next(took) and "as the last time" or "as on two cores"))
   io.stdout:flush()
 end
 
 local function keep_times()
   for line in io.lines(done_at) do
-    local name, seconds = line:match " (%S+) (%d+)"
-    took[name] = tonumber(seconds)
+    local name, seconds, failed = line:match " (%S+) (%d+) (%d+)"
+    took[name], failed_before[name] = tonumber(seconds), failed ~= "0" or nil
   end
-  local to = io.open(times_at, "w")
+  local to, failed = io.open(kept_in .. "/test_times", "w"), io.open(kept_in .. "/test_failed", "w")
   for name, seconds in pairs(to and took or {}) do to:write(("%s %d\n"):format(name, seconds)) end
+  for name in pairs(failed and failed_before or {}) do failed:write(name, "\n") end
   if to then to:close() end
+  if failed then failed:close() end
 end
 
 -- Is this file for this lane?  Whoever makes its folder runs it.
 local function claimed(file) return ffi.C.mkdir(claims .. "/" .. file:gsub("%W", "_"), 448) == 0 end
 
 local function interrupted()
-  if beside_pid then os.execute(("kill -- -%d"):format(beside_pid)) end
+  for _, its in ipairs(beside) do os.execute(("kill -- -%d"):format(its.pid)) end
   os.exit(130, false)
 end
 
@@ -188,9 +222,9 @@ local function run(file)
   local seconds = limit or math.max(900, 20 * expected(file))
   if till then seconds = math.min(seconds, math.max(60, till + 240 - os.time())) end
   local build = build_of[file] and ("MNEME_BUILD='%s' MNEME_HOME=\"${PWD}/%s\""):format(build_of[file], here) or ""
-  local status = os.execute(("env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN XDG_STATE_HOME='%s.state' %s "
+  local status = os.execute(("%s env -u MNEME_TEST_LANE -u MNEME_TEST_BEGAN XDG_STATE_HOME='%s.state' %s "
     .. "timeout --foreground -k 10 %d luajit '%stests/run.lua' one '%s' > '%s' 2>&1 < /dev/null; e=$?; rm -rf '%s.state'; exit $e")
-    :format(said, build, seconds, here, file_of[file] or file, said, said))
+    :format(lanes > 1 and not os.getenv "OMP_NUM_THREADS" and "OMP_NUM_THREADS=1" or "", said, build, seconds, here, file_of[file] or file, said, said))
   local text = read(said)
   local before, passed, failed, skipped = text:match "^(.-)counts (%d+) (%d+) (%d+)\n"
   io.write(before or text)
@@ -210,40 +244,55 @@ local function run(file)
   return { 0, 1, 0 }
 end
 
-for _, file in ipairs(files) do
-  if claimed(file) then
-    local begun = os.time()
-    if not lane and expected(file) >= 60 then
-      print(("        %s: about %s"):format(file:match "[^/]*$", clock(expected(file))))
-      io.stdout:flush()
+-- The next file for this lane; nil: there is none.
+local gone = {}
+local function next_file()
+  local list = till and os.time() + slowness() * (all - sum_done) / lanes > till and short_first or long_first
+  for pass = 1, 2 do
+    for _, file in ipairs(list) do
+      if not gone[file] and (pass == 2 or not another_makes_for(file)) then
+        gone[file] = true
+        if claimed(file) then return file end
+      end
     end
-    local timely = in_time(file)
-    if timely then make_for(file) else print(("  skipped  %s: the time for all tests is over"):format(file)) end
-    local counts = timely and run(file) or { 0, 0, 1 }
-    for i = 1, 3 do total[i] = total[i] + counts[i] end
-    local count, left, sum = so_far(file, os.time() - begun)
-    sum_done = sum
-    local line = ("%7s %-26s %3d passed %d failed %d skipped %4d s%s"):format(count, file:match "[^/]*$", counts[1], counts[2], counts[3],
-      os.time() - begun, left)
-    if lane then io.stderr:write(line, "\n") else print(line) end
-    io.stdout:flush()
   end
 end
-if beside_pid then
-  local status = os.execute(("i=0; until grep -q '^over$' '%s' || [ $i -gt %d ]; do sleep 0.5; i=$((i+1)); done"):format(beside_said,
+
+for file in next_file do
+  local begun = os.time()
+  if not lane and expected(file) >= 60 then
+    print(("        %s: about %s"):format(file:match "[^/]*$", clock(expected(file))))
+    io.stdout:flush()
+  end
+  local timely = in_time(file)
+  if timely then make_for(file) else print(("  skipped  %s: the time for all tests is over"):format(file)) end
+  local counts = timely and run(file) or { 0, 0, 1 }
+  for i = 1, 3 do total[i] = total[i] + counts[i] end
+  local count, left, sum = so_far(file, os.time() - begun, counts[2])
+  sum_done = sum
+  local line = ("%7s %-26s %3d passed %d failed %d skipped %4d s%s"):format(count, file:match "[^/]*$", counts[1], counts[2], counts[3],
+    os.time() - begun, left)
+  if lane then io.stderr:write(line, "\n") else print(line) end
+  io.stdout:flush()
+end
+local used = require "tests.support.processor_time"()
+for _, its in ipairs(beside) do
+  local status = os.execute(("i=0; until grep -q '^over$' '%s' || [ $i -gt %d ]; do sleep 0.5; i=$((i+1)); done"):format(its.said,
     2 * (limit or 900) * #files))
   if math.floor(status / 256) == 130 then interrupted() end
-  local text = read(beside_said)
-  local list, passed, failed, skipped = text:match "^(.-)(%d+) passed, (%d+) failed([^\n]*)\nover\n$"
+  local text = read(its.said)
+  local list, seconds, passed, failed, skipped = text:match "^(.-)(%d+) s of processor time\n(%d+) passed, (%d+) failed([^\n]*)\nover\n$"
   io.write(list or text)
   keep_failures(nil, list or text)
-  if not list then print "  FAILED   the second lane of tests/run.lua\n           its process died" end
+  if not list then print "  FAILED   a lane of tests/run.lua\n           its process died" end
+  used = used + (seconds or 0)
   for i, n in ipairs { passed or 0, failed or 1, skipped and skipped:match "%d+" or 0 } do total[i] = total[i] + n end
+  os.remove(its.said)
 end
 if not lane then keep_times() end
 if not lane then os.execute(("rm -rf '%s'"):format(claims)) end
 os.remove(said)
-os.remove(beside_said)
 if #arg == 0 and not lane and #failures > 0 then print("What failed:\n" .. table.concat(failures, "\n")) end
+if lanes > 1 then print(("%.0f s of processor time"):format(used)) end
 print(("%d passed, %d failed%s"):format(total[1], total[2], total[3] > 0 and (", %d skipped"):format(total[3]) or ""))
 os.exit(total[2] == 0 and total[1] > 0 and 0 or 1, false)

@@ -9,6 +9,8 @@
 
 namespace emu {
 
+Machine the_machine;
+
 void report(const char *fmt, ...) {
   Machine &m = machine();
   if (m.reported[fmt]++ >= KEPT) return;

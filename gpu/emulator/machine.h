@@ -90,7 +90,8 @@ struct Machine {
   std::map<const char *, int> reported;                /* in this launch, by kind */
 };
 
-inline Machine &machine() { static Machine m; return m; }
+extern Machine the_machine __attribute__((visibility("hidden")));
+inline Machine &machine() { return the_machine; }
 
 __attribute__((format(printf, 1, 2))) void report(const char *fmt, ...);
 

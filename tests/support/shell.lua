@@ -1,8 +1,11 @@
 -- shell.lua -- a folder of a test file's own, and the program as a user runs it there.
+local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local lfs = require "lfs"
+
+ffi.cdef "int usleep(unsigned us);"
 
 local shell = {}
 
@@ -76,7 +79,7 @@ function shell.wait(what, f)
   repeat
     local result = f()
     if result then return result end
-    os.execute "sleep 0.03"
+    ffi.C.usleep(30000)
   until engine.C.mn_clock(false) > deadline
   error("waited in vain for " .. what, 2)
 end
