@@ -231,6 +231,58 @@ t.test("some columns over all steps come first; stopped there, the map is resume
   files.remove_folder(folder)
 end)
 
+t.test("layers come first where asked for; stopped anywhere in them, the map is resumed, with the same bits", function()
+  local function of(options)
+    local function agent()
+      local env = mn.env("tmaze", { corridor = 30, num_envs = 3, time_limit = 14 })
+      mn.manual_seed(5)
+      return stepper.new(env, mn.agent { env = env, core = { "gated_deltanet", n_layers = 2, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8 }, hidden = 6 },
+        { seed = SEED })
+    end
+    options.seed, options.measure, options.every = SEED, options.measure or "return", 1
+    return causal_map.new(agent(), agent(), options)
+  end
+  for _, kind in ipairs { { "erase", "return" }, { "hold", "return" }, { "erase", "kl" } } do
+    local whole = of { outline = false, test = kind[1], measure = kind[2] }
+    whole:work()
+    local layers, told = of { outline = true, test = kind[1], measure = kind[2] }, 0
+    while not layers.outlined do layers:work(0) told = told + 1 end
+    t.ok(told > 10 and not layers.coarse and not layers.done)
+    local cells, n = layers:cells(), 0
+    for r, row in ipairs(layers.rows) do
+      for c in ipairs(layers.steps) do
+        local first = (#layers.steps - c) % 4 == 0 and (row.word == "all" or row.word:find "^layers%.%d+$" ~= nil)
+        t.eq(cells[r][c] ~= nil, first, row.word .. " at column " .. c)
+        n = n + (first and 1 or 0)
+      end
+    end
+    t.eq(layers:progress(), n)
+    if kind[2] ~= "kl" then t.eq(layers:test(cells).of, n) end
+    layers:work()
+    t.eq(numbers(layers), numbers(whole))
+    t.eq(layers:progress(), #whole.steps * #whole.rows)
+    t.eq(mn.json.encode(layers:cells()), mn.json.encode(whole:cells()))
+  end
+  local whole, folder = of { outline = false }, shell.folder()
+  whole:work()
+  for stop = 1, 5 do
+    files.remove_folder(folder .. "/where")
+    local killed, stored = of { outline = true }, 0
+    causal_map_file.attach(killed, folder)
+    local store = killed.on_column
+    killed.on_column = function(map) store(map) stored = stored + 1 end
+    while stored < stop do killed:work(0) end
+    local resumed = of {}
+    causal_map_file.attach(resumed, folder)
+    t.eq(resumed:progress(), killed:progress(), "after " .. stop .. " stores")
+    t.eq(mn.json.encode(resumed:cells()), mn.json.encode(killed:cells()))
+    resumed:work()
+    t.eq(numbers(resumed), numbers(whole))
+    t.eq(select(2, causal_map_file.attach(of {}, folder)), #whole.steps)
+  end
+  files.remove_folder(folder)
+end)
+
 -- Long episodes of an agent that has learned nothing: all of them reach the time limit.
 local function long_map(options)
   local function agent()

@@ -228,12 +228,18 @@ function progress.each(list, what)
   end
 end
 
+---On stderr, in the place of a bar: what is known before the end.
+---@param text string lines
+function progress.aside(text)
+  if not progress.into then io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", text, "\n") end
+end
+
 ---On stderr: how long what comes takes, if that is more than ten seconds.
 ---@param seconds number
 ---@param basis string what is counted, and how it is known: "for 27 runs, as the first took"
 function progress.announce(seconds, basis)
   if seconds < LONG or progress.into then return end
-  io.stderr:write(ffi.C.isatty(2) == 1 and "\r\27[K" or "", terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)), "\n")
+  progress.aside(terminal.fold(("about %s %s"):format(clock(seconds), basis), terminal.columns(2)))
 end
 
 ---For the first round of something that prints a line a round: after two seconds of it, says how long the round takes, if that is long.

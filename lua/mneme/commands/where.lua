@@ -59,6 +59,16 @@ end
 
 -- ---- measuring ----
 
+-- On stderr, before the long rest: what some of all steps says.
+local function say_coarse(map, seconds)
+  local view, done, of = map:view(), map:progress()
+  local what = memory_story.what(map.carrier.env)
+  local text = #memory_story.parts(map, view.cells) > 0
+    and memory_story[map.test_of == "hold" and "lost" or "kept"](map, view.cells, what) or "No part stands out of the noise yet."
+  progress.aside(wrap(("so far, of %d of %d cells: %s"):format(done, of, text)))
+  progress.announce(seconds, ("for the other %d cells; stopped, the same command resumes"):format(of - done))
+end
+
 -- The map of one checkpoint, at the steps of another map or its own; resumed where it was begun.
 local function open(o, env, checkpoint, steps, test)
   local function agent()
@@ -66,7 +76,7 @@ local function open(o, env, checkpoint, steps, test)
       settings = env })
   end
   local map = causal_map.new(agent(), agent(), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every,
-    columns = not steps and o.columns or nil, steps = steps })
+    columns = not steps and o.columns or nil, steps = steps, on_coarse = say_coarse })
   local path, found = causal_map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then terminal.note(("mneme: %s: %d of %d columns were there"):format(path, found, #map.steps)) end
   return map, path

@@ -19,6 +19,7 @@ local COARSE = 4                   -- every fourth column is measured first
 local FEW = 4                      -- columns where episodes are long, at least
 local REPLAYED = 2500              -- steps that the columns of a part replay together, or those of FEW columns
 local LEAST = 0.5                  -- of the episodes reach the last of them
+local LONG = 10                    -- seconds: where the coarse columns take longer, layers are measured first
 
 ---@class CausalMap
 ---@field rows MemoryRow[] the parts
@@ -30,6 +31,8 @@ local LEAST = 0.5                  -- of the episodes reach the last of them
 ---  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions (envs/decisions.lua), where they are known }
 ---@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
 ---@field asked_for integer? columns that were asked for
+---@field partial table[] of each step of which some rows are measured, as in columns: loss has these alone
+---@field outlined boolean all of the memory and its layers are measured in the coarse columns, where these take long; work() returns once when they are
 ---@field coarse boolean columns over all steps are done, if not all; work() returns once when they are
 ---@field done boolean
 local Map = {}
@@ -137,53 +140,95 @@ local function longest(self)
   return most
 end
 
--- The column of a step: from the moment that the carrier is in.
-local function measure_column(self, at, envs)
-  local p, moment, kept = self.worker, self.carrier:branch(), {}
+-- Some rows of the column of a step, from the moment that the carrier is in, those that are not measured; nil: a whole column, now one of `columns`.
+local function measure_column(self, c, envs, rows)
+  local p, at, moment, kept = self.worker, self.steps[c], self.carrier:branch(), {}
   local by_policy = self.measure == "kl"
   local held = self.test_of == "hold"
-  p:restore(moment)
-  local without = play(self, p, { envs = envs, watch = by_policy and recorder(p, kept), before = held and change(self, "all", at, {}) })
-  local column = { at = at, envs = envs, base = {}, loss = {} }
-  for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
-  for r, row in ipairs(self.rows) do
-    local total, loss, played = {}, {}, self.played
+  local column = self.partial[c] or { at = at, envs = envs, base = {}, loss = {} }
+  if by_policy or not self.partial[c] then
     p:restore(moment)
-    local with = play(self, p, { envs = envs, watch = by_policy and comparer(p, kept, total), before = change(self, row.word, at, envs) })
-    for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
-    column.loss[r] = loss
-    self.cells_done = self.cells_done + 1
-    self.replayed, self.expected = self.replayed + self.played - played, self.expected + longest(self) - at
+    local without = play(self, p, { envs = envs, watch = by_policy and recorder(p, kept), before = held and change(self, "all", at, {}) })
+    for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
+    self.partial[c] = column
   end
-  return column
+  for r, row in ipairs(self.rows) do
+    if not column.loss[r] and (not rows or rows[r]) then
+      local total, loss, played = {}, {}, self.played
+      p:restore(moment)
+      local with = play(self, p, { envs = envs, watch = by_policy and comparer(p, kept, total), before = change(self, row.word, at, envs) })
+      for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
+      column.loss[r] = loss
+      self.cells_done = self.cells_done + 1
+      self.replayed, self.expected = self.replayed + self.played - played, self.expected + longest(self) - at
+    end
+  end
+  if not rows then self.columns[c], self.partial[c] = column, nil end
 end
 
--- One pass over the steps: every `stride`th column that is missing, the last one among them.  The carrier plays the episodes once more, untouched; at
--- each such step the worker takes over its state.
-local function pass(self, stride)
+-- Which rows of a column are not measured?
+local function lacks(self, c, rows)
+  for r in ipairs(not self.columns[c] and self.rows or {}) do
+    if (not rows or rows[r]) and not (self.partial[c] and self.partial[c].loss[r]) then return true end
+  end
+  return false
+end
+
+-- One pass over the steps: every `stride`th column that is missing, the last one among them; of some rows, nil: all.  The carrier plays the episodes once
+-- more, untouched; at each such step the worker takes over its state.
+local function pass(self, stride, rows)
   local n, column_of, reached = #self.steps, {}, 0
-  for column = n - math.floor((n - 1) / stride) * stride, n, stride do
-    if not self.columns[column] then column_of[self.steps[column]], reached = column, self.steps[column] end
+  for c = n - math.floor((n - 1) / stride) * stride, n, stride do
+    if lacks(self, c, rows) then column_of[self.steps[c]], reached = c, self.steps[c] end
   end
   if reached == 0 then return end
   play(self, self.carrier, { seed = self.seed, most = reached + 1, before = function(step, envs)
-    local column = column_of[step]
-    if not column then return end
-    column_of[step], self.columns[column] = nil, measure_column(self, step, envs)
+    local c = column_of[step]
+    if not c then return end
+    column_of[step] = nil
+    measure_column(self, c, envs, rows)
     if self.on_column then self.on_column(self) end
   end })
-  for step, column in pairs(column_of) do            -- which no episode reaches
-    self.columns[column], self.cells_done = { at = step, envs = {}, base = {}, loss = {} }, self.cells_done + #self.rows
+  for step, c in pairs(column_of) do                 -- which no episode reaches
+    if not rows then self.columns[c], self.cells_done = { at = step, envs = {}, base = {}, loss = {} }, self.cells_done + #self.rows end
   end
+end
+
+-- All of the memory and its layers, where these are few of many rows and the coarse columns take long; nil: all at once.
+local function outline_of(self)
+  local rows, few, steps = {}, 0, 0
+  for r, row in ipairs(self.rows) do
+    if row.word == "all" or row.word:find "^layers%.%d+$" then rows[r], few = true, few + 1 end
+  end
+  for c = #self.steps, 1, -COARSE do steps = steps + longest(self) - self.steps[c] end
+  local spent = self.spent + C.mn_clock(false) - self.since
+  local long = self.outline == nil and steps * #self.rows * spent > LONG * self.played
+  return few > 1 and 2 * few <= #self.rows and (self.outline or long or next(self.partial)) and rows or nil
+end
+
+-- Some of all steps is known: tells who waits for it, if the rest takes long.
+local function coarse_answer(self)
+  local tell, left = self.on_coarse, select(3, self:progress())
+  if tell and left and left > LONG then
+    self.on_coarse = nil
+    tell(self, left)
+  end
+  coroutine.yield()
 end
 
 -- The whole map, some columns of all steps first.
 local function run(self)
   if #self.outcomes == 0 then survey(self) end
+  local layers = outline_of(self)
+  if layers then
+    pass(self, COARSE, layers)
+    self.outlined = true
+    coarse_answer(self)
+  end
   if #self.steps > 2 * COARSE then
     pass(self, COARSE)
     self.coarse = true
-    coroutine.yield()
+    coarse_answer(self)
   end
   pass(self, 1)
   self.coarse, self.done = true, true
@@ -195,7 +240,7 @@ local function whole_number(value) return type(value) == "number" and value % 1 
 
 -- Options, and what they may be: words, a check of a number, or anything.
 local known = { by = { "head", "layer" }, measure = { "kl", "return", "success" }, test = { "erase", "hold" }, columns = whole_number, every = whole_number,
-  seed = true, on_column = true, steps = true }
+  seed = true, on_column = true, on_coarse = true, outline = { true, false }, steps = true }
 
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
@@ -203,7 +248,8 @@ local known = { by = { "head", "layer" }, measure = { "kl", "return", "success" 
 ---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
 ---  "return"|"kl", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
 ---  nil: about 24 columns, fewer where episodes are long; columns = about as many, in place of every; steps = those of another map, in place of
----  every; on_column = function(map) called after each column }.
+---  every; on_column = function(map) called after each column; on_coarse = function(map, seconds), called once when
+---  some of all steps is known and the rest takes over ten seconds; outline = layers first, nil: where the coarse columns take over ten seconds }.
 ---  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
@@ -225,9 +271,10 @@ function causal_map.new(carrier, worker, options)
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
-    outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
-    seed = options.seed or 12345, every = options.every, asked_for = options.columns, steps = options.steps, on_column = options.on_column, done = false,
-    coarse = false, cells_done = 0, spent = 0, played = 0, replayed = 0, expected = 0, deadline = math.huge }, Map)
+    partial = {}, outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
+    seed = options.seed or 12345, every = options.every, asked_for = options.columns, steps = options.steps, outline = options.outline,
+    on_column = options.on_column, on_coarse = options.on_coarse, done = false, outlined = false, coarse = false,
+    cells_done = 0, spent = 0, played = 0, replayed = 0, expected = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
 end
@@ -237,9 +284,10 @@ end
 ---@param measure string
 ---@param outcomes table[]
 ---@param columns table[] some of them, in order
+---@param partial table[]? columns of which some rows are there
 ---@return integer columns that are taken: those at this map's steps, where it asks for more of them
-function Map:take(steps, measure, outcomes, columns)
-  self.measure, self.outcomes, self.columns = measure, outcomes, {}
+function Map:take(steps, measure, outcomes, columns, partial)
+  self.measure, self.outcomes, self.columns, self.partial = measure, outcomes, {}, {}
   local own = self.asked_for and self:columns_of(self.asked_for, self.asked_for) or {}
   self.steps = #own > #steps and own or steps
   local place, taken = {}, 0
@@ -248,6 +296,13 @@ function Map:take(steps, measure, outcomes, columns)
     if place[column.at] then self.columns[place[column.at]], taken = column, taken + 1 end
   end
   self.cells_done, self.done = taken * #self.rows, taken == #self.steps
+  for _, column in ipairs(partial or {}) do
+    local c = place[column.at]
+    if c and not self.columns[c] then
+      self.partial[c] = column
+      for _ in pairs(column.loss) do self.cells_done = self.cells_done + 1 end
+    end
+  end
   self.coarse = self.done
   return taken
 end
@@ -277,9 +332,9 @@ end
 ---@return boolean done
 function Map:work(deadline)
   repeat
-    local begun = C.mn_clock(false)
+    self.since = C.mn_clock(false)
     progress.piece(self, deadline)
-    self.spent = self.spent + C.mn_clock(false) - begun
+    self.spent = self.spent + C.mn_clock(false) - self.since
   until deadline or self.done
   return self.done
 end
@@ -289,18 +344,28 @@ end
 ---@return integer? of how many; nil: not known yet
 ---@return number? seconds of work for the others; nil: not known yet
 function Map:progress()
-  local of, most, left, part = self.steps and #self.steps * #self.rows, longest(self), 0, self.cells_done % #self.rows
-  for c = #(self.steps or {}), 1, -1 do
-    if not self.columns[c] then left, part = left + (most - self.steps[c]) * (#self.rows + 1 - part), 0 end
+  local of, most, left = self.steps and #self.steps * #self.rows, longest(self), 0
+  for c, at in ipairs(self.steps or {}) do
+    local missing = self.columns[c] and 0 or #self.rows + 1
+    for _ in pairs(missing > 0 and self.partial[c] and self.partial[c].loss or {}) do missing = missing - 1 end
+    left = left + (most - at) * missing
   end
   local longer = self.expected > 0 and self.replayed / self.expected or 1           -- altered episodes go on longer, or less long
   return self.cells_done, of, of and self.played > 0 and self.spent / self.played * left * longer or nil
 end
 
--- The columns that are done, in order.
-local function done_columns(self)
+---What is measured in a column, of all rows or of some.
+---@param c integer
+---@return table? column as in `columns`
+function Map:known(c) return self.columns[c] or self.partial[c] end
+
+-- The columns of which something is measured, in order.
+local function known_columns(self)
   local list = {}
-  for c = 1, #(self.steps or {}) do if self.columns[c] and #self.columns[c].envs > 0 then list[#list + 1] = c end end
+  for c = 1, #(self.steps or {}) do
+    local column = self:known(c)
+    if column and #column.envs > 0 then list[#list + 1] = c end
+  end
   return list
 end
 
@@ -324,10 +389,12 @@ function Map:cells()
   local cells = {}
   for r = 1, #self.rows do
     cells[r] = {}
-    for _, c in ipairs(done_columns(self)) do
-      local column = self.columns[c]
-      local loss, low, high = estimate(self, column.base, column.loss[r])
-      cells[r][c] = { loss = loss, low = low, high = high, n = #column.envs }
+    for _, c in ipairs(known_columns(self)) do
+      local column = self:known(c)
+      if column.loss[r] then
+        local loss, low, high = estimate(self, column.base, column.loss[r])
+        cells[r][c] = { loss = loss, low = low, high = high, n = #column.envs }
+      end
     end
   end
   return cells
@@ -338,13 +405,13 @@ end
 ---@param cells table[][] of Map:cells
 ---@return table? test { threshold of the statistic, noise = the least loss that stood out, clear = how many do, of = how many cells }; nil: none
 function Map:test(cells)
-  local differences, at, columns = {}, {}, done_columns(self)
+  local differences, at, columns = {}, {}, known_columns(self)
   if self.measure == "kl" or #columns == 0 then return nil end
   for r = 1, #self.rows do
     for _, c in ipairs(columns) do
-      local column, list = self.columns[c], {}
-      for i, b in ipairs(column.envs) do list[b + 1] = column.loss[r][i] end
-      differences[#differences + 1], at[#at + 1] = list, cells[r][c]
+      local column, list = self:known(c), {}
+      for i, b in ipairs(cells[r][c] and column.envs or {}) do list[b + 1] = column.loss[r][i] end
+      if cells[r][c] then differences[#differences + 1], at[#at + 1] = list, cells[r][c] end
     end
   end
   local p, threshold = stats.max_sign_test(differences, self.carrier.num_envs, { seed = self.seed })
@@ -372,7 +439,7 @@ local LEAST_SCALE = 0.2            -- of success: the end of the colours at leas
 ---@return PartMap view with map = this one, and test = of Map:test, nil: not complete, or there is none
 function Map:view()
   local cells, kind, by_policy = self:cells(), kinds[self.test_of], self.measure == "kl"
-  local test, done, of = self.coarse and self:test(cells) or nil, self:progress()
+  local test, done, of = (self.coarse or self.outlined) and self:test(cells) or nil, self:progress()
   for _, row in ipairs(not test and not by_policy and cells or {}) do
     for _, cell in pairs(row) do cell.clear = (cell.low or 0) > 0 end
   end

@@ -45,7 +45,8 @@ end
 -- Does what a file holds fit this map?
 local function fits(map, got)
   local envs = map.carrier.num_envs
-  if type(got.steps) ~= "table" or type(got.columns) ~= "table" or #got.columns > #got.steps or type(got.outcomes) ~= "table" then return false end
+  if type(got.steps) ~= "table" or type(got.columns) ~= "table" or #got.columns > #got.steps or type(got.outcomes) ~= "table"
+    or type(got.partial or {}) ~= "table" then return false end
   if not numbers(got.steps, #got.steps, 2 ^ 31) or #got.outcomes ~= envs then return false end
   for i, at in ipairs(got.steps) do if at <= (got.steps[i - 1] or 0) then return false end end
   for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.ret, o.length, o.score, o.greedy }, (o.score and 3 or 2)
@@ -54,22 +55,43 @@ local function fits(map, got)
   if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
   local place = {}
   for c, at in ipairs(got.steps) do place[at] = c end
-  for c, column in ipairs(got.columns) do
-    local n = type(column) == "table" and type(column.envs) == "table" and #column.envs or 0
-    if type(column) ~= "table" or not place[column.at]
-      or c > 1 and column.at <= got.columns[c - 1].at or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
-    if type(column.loss) ~= "table" or #column.loss ~= (n > 0 and #map.rows or 0) then return false end
-    for i = 2, n do if column.envs[i] <= column.envs[i - 1] then return false end end
-    for _, loss in ipairs(column.loss) do if not numbers(loss, n) then return false end end
+  for _, list in ipairs { got.columns, got.partial } do
+    for c, column in ipairs(list) do
+      local n = type(column) == "table" and type(column.envs) == "table" and #column.envs or 0
+      if type(column) ~= "table" or not place[column.at]
+        or c > 1 and column.at <= list[c - 1].at or not numbers(column.envs, n, envs - 1) or not numbers(column.base, n) then return false end
+      if type(column.loss) ~= "table" or #column.loss ~= (n > 0 and #map.rows or 0) then return false end
+      for i = 2, n do if column.envs[i] <= column.envs[i - 1] then return false end end
+      for _, loss in ipairs(column.loss) do if not numbers(loss, n) and not (list == got.partial and numbers(loss, 0)) then return false end end
+    end
   end
   return true
+end
+
+-- Partial columns as a file has them, an empty list where a row is not measured; nil: there are none.
+local function partial_of(map)
+  local list = json.array {}
+  for c = 1, #map.steps do
+    local column, loss = map.partial[c], {}
+    for r in ipairs(column and map.rows or {}) do loss[r] = column.loss[r] or json.array {} end
+    if column then list[#list + 1] = { at = column.at, envs = column.envs, base = column.base, loss = loss } end
+  end
+  return #list > 0 and list or nil
+end
+
+-- The same, as a map has them.
+local function rows_of(list)
+  for _, column in ipairs(list or {}) do
+    for r, loss in ipairs(column.loss) do if #loss == 0 then column.loss[r] = nil end end
+  end
+  return list
 end
 
 local function store(map, path, key, of)
   local columns = json.array {}
   for c = 1, #map.steps do columns[#columns + 1] = map.columns[c] end
   files.write(path, { sealed.encode({ format = FORMAT, of = of, key = key, steps = json.array(map.steps), measure = map.measure,
-    outcomes = json.array(map.outcomes), columns = columns }, true) })
+    outcomes = json.array(map.outcomes), columns = columns, partial = partial_of(map) }, true) })
 end
 
 ---Stores a map in the folder of its run after each column, and takes over the columns that were stored before.
@@ -94,7 +116,7 @@ function map_file.attach(map, folder, only_read)
     terminal.note(("mneme: warning: %s: damaged; it is measured again"):format(path))
     return path, 0
   end
-  return path, map:take(got.steps, got.measure, got.outcomes, got.columns)
+  return path, map:take(got.steps, got.measure, got.outcomes, got.columns, rows_of(got.partial))
 end
 
 ---The map of a run's memory as the window and `mneme where` have it, as far as it is stored.

@@ -55,7 +55,7 @@ end
 
 -- The mean over the episodes that reach a column.
 local function base_of(map, c)
-  local sum, list = 0, map.columns[c].base
+  local sum, list = 0, map:known(c).base
   for _, value in ipairs(list) do sum = sum + value / #list end
   return sum
 end
@@ -81,9 +81,9 @@ end
 
 -- Is there surely less than half at a column of what there is at another?  Both are asked of the same episodes: either is an estimate.
 local function is_less(map, of, c, than)
-  local here, there, at, d = map.columns[c], map.columns[than], {}, {}
+  local here, there, at, d = map:known(c), map:known(than), {}, {}
   for i, b in ipairs(there.envs) do at[b] = there.loss[of.r][i] end
-  for i, b in ipairs(here and here.envs or {}) do d[#d + 1] = at[b] and here.loss[of.r][i] - at[b] / 2 end
+  for i, b in ipairs(here and here.loss[of.r] and here.envs or {}) do d[#d + 1] = at[b] and here.loss[of.r][i] - at[b] / 2 end
   local high = d[1] and select(3, stats.t_interval(d))          -- nothing where no episode is in both, or a column is not measured
   return high and high < 0
 end
@@ -117,6 +117,12 @@ function memory_story.kept(map, cells, what)
   if #list == 0 then return ("Which part holds %s is not decided: no part, erased, lowers the %s beyond the noise."):format(what, map.measure), false end
   local top = list[1]
   if top.row.word == "all" then
+    for _, r in ipairs(finest(map.rows)) do
+      if next(cells[r]) == nil then                    -- layers alone, so far
+        return ("The memory as a whole holds %s %s: erased there, it costs up to %.2f of %s. No layer alone stands out, and smaller parts are not measured.")
+          :format(what, steps(map, top), top.most, map.measure), true
+      end
+    end
     local bound = bound_of(map, cells)                 -- what the noise may hide
     local alone = bound < top.most / 2 and ("No part of the memory is needed alone to hold %s (each costs less than %.2f)"):format(what, bound)
       or ("Which part holds %s is not decided (each alone may cost up to %.2f; more episodes= narrow that)"):format(what, bound)

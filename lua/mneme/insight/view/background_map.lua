@@ -33,6 +33,9 @@ end
 -- Is there more to measure once columns over all steps are?
 local function fails(self) return not self.test and self.state and self.state.test and memory_story.fails(self.state.map) end
 
+-- How much of a map there is: layers at some steps, some columns of all, everything.
+local function level(map) return not map and 0 or map.done and 3 or map.coarse and 2 or map.outlined and 1 or 0 end
+
 -- How far a map is.
 local function so_far(background)
   local map = background.map
@@ -67,7 +70,7 @@ function Background:story(why)
   end
   local rest = not state.map.done and self or held and not held.map.done and self.held
   self.words.note = fails(self) and not held and "Which part lost " .. state.what .. ": " .. so_far(self.held or {}) .. "."
-    or rest and rest.map.test_of and ("Some columns of all; %s."):format(so_far(rest)) or nil
+    or rest and rest.map.test_of and ("%s; %s."):format(level(rest.map) == 1 and "Layers in some columns" or "Some columns of all", so_far(rest)) or nil
   return self.words
 end
 
@@ -106,11 +109,11 @@ end
 function Background:work(shown, clock, deadline)
   local unasked = not self.wanted and not self.told
   if unasked and not self.stored then return false elseif unasked then deadline = 0 end
-  if fails(self) and self.told and shown and shown == self.of then           -- some columns of both, then all of this one, then of that
+  if fails(self) and self.told and shown and shown == self.of then           -- layers of both, some columns of both, then all of this one, then of that
     self.held = self.held or new(self.open, self.steps, "hold")
     self.held.wanted = true
     local other = self.held.of == shown and self.held.map
-    if self.state.map.done or not (other and other.coarse) then return self.held:work(shown, clock, deadline) end
+    if level(other) < level(self.state.map) then return self.held:work(shown, clock, deadline) end
   end
   local wish = choose(self, shown, clock)
   if not wish or wish == self.failed then return false end
@@ -136,7 +139,7 @@ function Background:work(shown, clock, deadline)
   end
   local first = not self.state or self.state.map == map         -- of a training, the complete map before stays
   local columns = map.steps and math.floor(map:progress() / #map.rows) > math.floor(before / #map.rows)
-  if map.done or first and map.steps and (not self.state or columns or map.coarse and not self.state.test) then
+  if map.done or first and map.steps and (not self.state or columns or level(map) > 0 and not self.state.test) then
     self.state = state_of(map)
     self.state.whole = map.done
     return true
