@@ -84,6 +84,16 @@ end)
 
 -- ---- installation ----
 
+t.test("one version: of the program, its pages, the package files, the wheel and the release's heading", function()
+  local read, version = require("mneme.base.files").read, require "mneme.base.version"
+  local python = shell.has "python3" and sh(("python3 -c 'import sys; sys.path.insert(0, \"%sbindings/python\"); import wheel_builder; "
+    .. "print(wheel_builder.METADATA)'"):format(root)):match "\nVersion: (%S+)"
+  local found = { ["--version"] = mneme "--version":match "^mneme (%S+)", man = mneme "help man":match "mneme ([%d.]+)", wheel = python or version,
+    CITATION = read(root .. "CITATION.cff"):match "\nversion: (%S+)", CHANGELOG = read(root .. "CHANGELOG.md"):match "\n## (%S+)\n",
+    ["package.mk"] = sh(("make -s -C '%s' --eval='said: ; @echo $(VERSION)' said"):format(root)):match "(%S+)\n$" }
+  for _, place in ipairs { "--version", "man", "wheel", "CITATION", "CHANGELOG", "package.mk" } do t.eq(found[place], version, place) end
+end)
+
 t.test("make install: runs from where it is put, from plain luajit too, and make uninstall takes it away", function()
   local function make(target)
     return sh(("env -u MAKEFLAGS -u MAKELEVEL make -s -C '%s' --no-print-directory B='%s' PREFIX=/usr/local DESTDIR='%s/there' -o all %s"):format(

@@ -9,9 +9,10 @@ They are the very environments of Mneme (C, bit for bit): `mneme help ENV` lists
 import gymnasium
 
 from .agent import Agent, load
-from .engine import Error, names
+from .engine import Error, names, version
 from .envs import MnemeEnv, MnemeVectorEnv
 
+__version__ = version()
 __all__ = ["Agent", "Error", "MnemeEnv", "MnemeVectorEnv", "load", "names", "register"]
 
 

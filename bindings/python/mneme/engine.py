@@ -7,11 +7,21 @@ import ctypes as c
 import numbers
 import os
 import re
+from importlib import metadata
 from pathlib import Path
 
 
 F32, I32, U8 = 0, 1, 2
 MOST_AXES = 6
+
+
+def version():
+    """Mneme's version: the installed package's, else that of the checkout around this file."""
+    try:
+        return metadata.version("mneme-rl")
+    except metadata.PackageNotFoundError:
+        text = (Path(__file__).resolve().parents[3] / "lua/mneme/base/version.lua").read_text()
+        return re.search(r'return "([^"]+)"', text).group(1)
 
 
 class Error(ValueError):

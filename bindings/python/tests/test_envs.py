@@ -503,3 +503,8 @@ def test_odd_arguments_of_every_call_are_our_error(value):
 def test_an_error_says_what_was_given_and_what_was_expected(make):
     with pytest.raises(mneme.Error, match="(1.5|True|None|b'tmaze'|\\[\\[0\\], \\[0, 1\\]\\]).*expected"):
         make()
+
+
+def test_version_is_the_checkouts():
+    lua = pathlib.Path(__file__).resolve().parents[3] / "lua/mneme/base/version.lua"
+    assert f'return "{mneme.__version__}"' in lua.read_text()

@@ -1,2 +1,2 @@
 -- version.lua -- the version of Mneme: `mneme --version`, config.json.
-return "0.1.0"
+return "0.2.0"
