@@ -216,8 +216,11 @@ MN_INLINE void substitute_back(const int N, const tokens *x, const grads *d, lon
 #pragma GCC unroll 4
     for (int i = 0; i < N; i++) {
       long m = at + i * MN_LANES;
-      du[i] = mn_load(d->g + m) * x->R[t * L + t];
-      if (t >= x->first[LAST]) du[i] += mn_load(d->N + m) * left(x)[t];
+      mn_lanes g = mn_load(d->g + m), later = mn_load(d->N + m);
+      du[i] = i < 2 || t < x->first[LAST] ? g * x->R[t * L + t] : later * left(x)[t];
+      MN_HOLD(du[i]);                                    /* rounded; the other product is fused with the sum: as GCC once chose, */
+      MN_HOLD(g);                                        /* fixed so that gradients keep their bits */
+      if (t >= x->first[LAST]) du[i] += i < 2 ? later * left(x)[t] : g * x->R[t * L + t];
     }
     for (int s = t + 1; s <= x->last[t]; s++) {
       float f = x->F[s * L + t], g = x->R[s * L + t];
