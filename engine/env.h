@@ -48,6 +48,7 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   used      or NULL: how many bytes of a self there are; the others are zero, and need not be copied in each step
 **   keep      or NULL: copies to before, which was this self one step earlier, what most steps change; all of it is copied where a
 **             step has set io->rare
+**   steps     or NULL: steps a batch as `step` would one after another, side by side for the vector unit; step is then for a GPU alone
 **   no_bits   true: steps read no io->bits (mn_rand they may), and the engine makes none for them
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a default with a point accepts any
@@ -66,12 +67,14 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   spaces    fills *out for given params (checked, in order of .params); *out is zeroed before
 **   prepare   or NULL: fills shared, space.shared_bytes bytes, zeroed before; returns -1 through mn_fail
 **             for params or text that it cannot use.  Runs once, on the host */
+struct mn_batch;
 #define MN_ENV_FACTS                                                                               \
   const char *rules;                                                                               \
   void (*see)(const mn_io *io, mn_canvas *c);                                                      \
   void (*reference)(const double *param, const void *shared, mn_reference *out);                   \
   size_t (*used)(const void *self);                                                                \
   void (*keep)(const void *self, void *before);                                                    \
+  void (*steps)(const struct mn_batch *b);                                                         \
   bool no_bits;                                                                                    \
   int version;                                                                                     \
   const char *doc, *about, *params, *actions, *settable, *to_know, *observes, *outcomes, *needs;               \
@@ -98,6 +101,14 @@ typedef struct mn_batch {        /* up to MN_ENVS_PER_BATCH neighbouring environ
   float *reward, *score;
   uint8_t *terminated, *rare;    /* rare: or NULL */
 } mn_batch;
+
+/* What step i of a batch came to, for .steps. */
+MN_FN void mn_batch_end(const mn_batch *b, int i, float reward, bool terminated, float score) {
+  b->reward[i] = reward;
+  b->terminated[i] = terminated;
+  b->score[i] = score;
+  if (b->rare) b->rare[i] = false;
+}
 
 typedef struct mn_env {          /* what the engine sees; made by MN_ENV */
   const char *name;
@@ -200,6 +211,10 @@ MN_FN mn_io mn_io_of(const mn_batch *b, int i) {
   }                                                                                                \
   static void mn_##NAME##_step(const mn_batch *batch) {                                            \
     const mn_batch here = *batch, *b = &here;    /* a copy: no store can change it */              \
+    if (mn_##NAME##_is.steps) {                                                                    \
+      mn_##NAME##_is.steps(b);                                                                     \
+      return;                                                                                      \
+    }                                                                                              \
     for (int i = 0; i < b->n; i++) {                                                               \
       mn_io io = mn_io_of(b, i);                                                                   \
       if (b->action) io.action = b->action[i];                                                     \

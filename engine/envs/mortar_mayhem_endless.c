@@ -98,12 +98,12 @@ MN_FN void observe(mortar_mayhem_endless *m, mn_io *io) {
     return;
   }
   for (int i = 0; i < NUMBERS; i++) io->obs[i] = 0;
-  if (column >= 0 && column < SIDE) io->obs[COLUMN + column] = 1;
-  if (row >= 0 && row < SIDE) io->obs[ROW + row] = 1;
+  if ((unsigned)column < SIDE) io->obs[COLUMN + column] = 1;
+  if ((unsigned)row < SIDE) io->obs[ROW + row] = 1;
   io->obs[WITHIN] = (float)(m->x - column * TILE - TILE / 2) / (TILE / 2);
   io->obs[WITHIN + 1] = (float)(m->y - row * TILE - TILE / 2) / (TILE / 2);
   io->obs[HEADING + m->heading] = 1;
-  if (m->shown) io->obs[COMMAND + m->shown - 1] = 1;
+  io->obs[COMMAND + (m->shown ? m->shown - 1 : 0)] = (float)(m->shown > 0);
   if (m->burns && io->param[FEEDBACK] == 0) {
     io->obs[BURNS] = 1;
     io->obs[SAFE_COLUMN + m->target_x] = 1;
@@ -147,48 +147,49 @@ MN_FN int8_t walk(int at, int way, bool slanting) {
   return (int8_t)(to > GYM_PIXELS + OVER ? -OVER : to < -OVER ? GYM_PIXELS + OVER : to);
 }
 
-MN_FN void step(mortar_mayhem_endless *m, mn_io *io) {
+/* The agent moves; then the check, or the fire. */
+MN_FN void act(mortar_mayhem_endless *m, mn_io *io) {
   const uint8_t headings[9] = { 0, 0, 4, 2, 1, 3, 6, 7, 5 };
   const int across = io->action / 3, along = io->action % 3;           /* 1: back, 2: forth */
   const int dx = (across == 2) - (across == 1), dy = (along == 2) - (along == 1);
-  if (m->left > 0) {                                                   /* it watches, and cannot move */
-    show(m, io);
-    io->score = (float)executed(m) / (float)io->param[FULL];
-    if (io->score > 1) io->score = 1;
-    observe(m, io);
-    return;
-  }
+  const bool slanting = (dx != 0) & (dy != 0);
   m->shown = 0;
-  if (io->action > 0) m->heading = headings[io->action];
-  m->x = walk(m->x, dx, dx && dy);
-  m->y = walk(m->y, dy, dx && dy);
-  const bool there = tile_of(m->x) == m->target_x && tile_of(m->y) == m->target_y;
-  int done = executed(m);
-  if (!m->burns && m->waited == io->param[DELAY]) {
+  m->heading = io->action ? headings[io->action] : m->heading;
+  m->x = walk(m->x, dx, slanting);
+  m->y = walk(m->y, dy, slanting);
+  const bool there = (tile_of(m->x) == m->target_x) & (tile_of(m->y) == m->target_y);
+  if (!m->burns && m->waited == (int)io->param[DELAY]) {
     m->burns = 1;
     m->waited = 1;
     if (there) {
       io->reward = 0.1f;
       m->next++;
-      done++;
-      if (m->next == m->count) {
-        if (m->count == MOST) io->terminated = true;
-        else add_command(m, io, io->bits[0]);
+      if (m->next == m->count && m->count == MOST) {
+        io->terminated = true;
+      } else if (m->next == m->count) {
+        uint32_t bits[4];
+        mn_philox(io->key, bits);                                      /* the step's own: none are made for most steps, which want none */
+        add_command(m, io, bits[0]);
         m->next = 0;
       }
     }
   }
   if (!m->burns) {
     m->waited++;
-  } else if (m->burned == io->param[BURN]) {
+  } else if (m->burned == (int)io->param[BURN]) {
     m->burns = m->burned = 0;
     aim(m, m->command[m->next]);
   } else {
     if (!there) io->terminated = true;
     m->burned++;
   }
-  io->score = (float)done / (float)io->param[FULL];
-  if (io->score > 1) io->score = 1;
+}
+
+MN_FN void step(mortar_mayhem_endless *m, mn_io *io) {
+  if (m->left > 0) show(m, io);                                        /* it watches, and cannot move */
+  else act(m, io);
+  const float score = (float)executed(m) / (float)io->param[FULL];
+  io->score = score > 1 ? 1 : score;
   observe(m, io);
 }
 
@@ -323,7 +324,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(mortar_mayhem_endless, .rules = "A command is shown for a moment; then walk to the tile that all commands so far lead to, one after another from "
                                        "the first, and stand on it before the others burn: each pays 0.1, and then one more command is shown.",
-       .see = see, .reference = reference, .version = 0,
+       .see = see, .reference = reference, .no_bits = true, .version = 0,
        .doc = "execute a list of commands that grows by one, from its first, for as long as it lasts (Memory Gym)",
        .about = "allowed_commands       4: right, down, left, up; 5: and stay; up to 9: and slanting ones\n"
                 "command_show_duration  steps that a command is shown; command_show_delay: blank steps after it\n"

@@ -18,7 +18,7 @@ MN_FN cartpole_rule rule_of(const double *param) {
 }
 
 MN_ENV(noisy_cartpole, .rules = "Push the cart left or right at every step so that the pole stays up and the cart between the posts; "
-                                "every step pays, and what you see is noisy and may lack the speeds.", .see = see, .reference = reference,
+                                "every step pays, and what you see is noisy and may lack the speeds.", .see = see, .reference = reference, .steps = steps,
        .version = 0,
        .doc = "balance a pole, observed with noise and without velocities (noise=0 velocities=1: CartPole-v1)",
        .about = "noise=0.1, 0.2, 0.3: POPGym's NoisyPositionOnlyCartPole easy, medium, hard; 200 steps, 1/200 for each\n"

@@ -12,7 +12,8 @@ MN_FN cartpole_rule rule_of(const double *param) {
 }
 
 MN_ENV(noisy_position_only_cartpole, .rules = "Push the cart left or right at every step so that the pole stays up and the cart between the posts; "
-                                              "every step pays, and you see roughly where they are, not how fast.", .see = see, .reference = reference,
+                                              "every step pays, and you see roughly where they are, not how fast.",
+       .see = see, .reference = reference, .steps = steps,
        .version = 0, .doc = "balance a pole, observed with noise and without velocities (POPGym)",
        .about = "level     noise: easy 0.1    medium 0.2    hard 0.3; 200 steps, 1/200 for each: noisy_cartpole with that noise",
        .params = "level=easy|medium|hard", .actions = "left right", .settable = CARTPOLE_SETTABLE,

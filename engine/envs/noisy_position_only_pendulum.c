@@ -13,7 +13,8 @@ MN_FN pendulum_rule rule_of(const double *param) {
 
 MN_ENV(noisy_position_only_pendulum, .rules = "Swing the pendulum up and hold it upright by a weak torque; the nearer it is to there, the more each step pays, "
        "and you see roughly where it is, not how fast.",
-       .see = see, .reference = reference, .version = 0, .doc = "swing a pendulum up by a torque, observed with noise and without its speed (POPGym)",
+       .see = see, .reference = reference, .steps = steps,
+       .version = 0, .doc = "swing a pendulum up by a torque, observed with noise and without its speed (POPGym)",
        .about = "level     noise: easy 0.1    medium 0.2    hard 0.3; 200 steps\n"
                 "score     (return + 1) / 2: 1 less the mean cost of a step over the largest there is",
        .params = "level=easy|medium|hard", .actions = "torque", .settable = PENDULUM_SETTABLE,

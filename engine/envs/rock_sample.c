@@ -7,6 +7,7 @@
 #include "env.h"
 #include "worlds/bits.h"
 #include <math.h>
+#include <string.h>
 
 enum { SIZE, ROCKS, LAYOUT };    /* parameters */
 enum { NORTH, EAST, SOUTH, WEST, SAMPLE, CHECK };
@@ -64,10 +65,10 @@ static int prepare(mn_ctx *mn, const double *param, const char *text, void *shar
 
 MN_FN void observe(rock_sample *m, mn_io *io) {
   const int n = (int)io->param[SIZE], rocks = (int)io->param[ROCKS];
-  for (int i = 0; i < 2 * n + rocks; i++) io->obs[i] = 0;
+  memset(io->obs, 0, sizeof(float) * (size_t)(2 * n + rocks));
   io->obs[m->row] = 1;
   io->obs[n + m->col] = 1;
-  if (m->checked) io->obs[2 * n + m->checked - 1] = m->told ? 1 : -1;
+  io->obs[2 * n + (m->checked ? m->checked - 1 : 0)] = (float)((m->checked > 0) * (2 * m->told - 1));    /* no branch: nobody foresees checks */
 }
 
 MN_FN void reset(rock_sample *m, mn_io *io) {
@@ -78,18 +79,16 @@ MN_FN void reset(rock_sample *m, mn_io *io) {
   observe(m, io);
 }
 
-MN_FN void step(rock_sample *m, mn_io *io) {
+MN_FN void step(rock_sample *self, mn_io *io) {
+  rock_sample now = *self, *m = &now;            /* a copy: no store through obs can change it */
   const field *f = (const field *)io->shared;
   const int n = (int)io->param[SIZE], a = io->action;
-  int pays = 0;
   m->checked = 0;
   m->told = 0;
-  if (a == NORTH) m->row = (uint8_t)(m->row - (m->row > 0));
-  if (a == SOUTH) m->row = (uint8_t)(m->row + (m->row < n - 1));
-  if (a == WEST) m->col = (uint8_t)(m->col - (m->col > 0));
-  if (a == EAST) m->col++;
+  m->row = (uint8_t)(m->row - ((a == NORTH) & (m->row > 0)) + ((a == SOUTH) & (m->row < n - 1)));
+  m->col = (uint8_t)(m->col - ((a == WEST) & (m->col > 0)) + (a == EAST));
   io->terminated = m->col == n - 1;
-  if (io->terminated) pays = 1;
+  int pays = io->terminated;
   if (a == SAMPLE) {
     const int rock = f->at[m->row * MOST_SIZE + m->col];
     if (rock != NO_ROCK) {
@@ -106,6 +105,7 @@ MN_FN void step(rock_sample *m, mn_io *io) {
   m->got = (int16_t)(m->got + pays);
   io->reward = (float)(10 * pays);
   if (m->got > 0) io->score = (float)m->got / (float)(1 + mn_ones_in(m->drawn));
+  *self = now;
   observe(m, io);
 }
 

@@ -15,11 +15,7 @@ void mn_random_key(double seed, uint32_t key[2]) {
 /* Sixteen lanes a time: a fixed count, so that the compiler turns the rounds into vector code. */
 void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ENVS_PER_BATCH]) {
   for (int from = 0; from < n; from += 16)
-    for (int i = from; i < from + 16; i++) {
-      uint32_t at[4] = { s->step[0][i], s->step[1][i], s->index[i], purpose };
-      mn_philox_rounds(s->key[0][i], s->key[1][i], at);
-      for (int w = 0; w < 4; w++) bits[w][i] = at[w];
-    }
+    for (int i = from; i < from + 16; i++) mn_random_lane(s, purpose, i, bits);
 }
 
 /* Sixteen blocks a time. */

@@ -74,7 +74,12 @@ MN_FN float mn_unit(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 /* The key of a seed: whole numbers 0 .. 2^53 are themselves, any other double its bit pattern. */
 void mn_random_key(double seed, uint32_t key[2]);
 
-/* bits[0..3][i] = 128 bits of each of the first n lanes at its present step. */
+/* bits[0..3][i] = 128 bits of lane i at its present step; of each of the first n lanes. */
+MN_FN void mn_random_lane(const mn_streams *s, uint32_t purpose, int i, uint32_t bits[4][MN_ENVS_PER_BATCH]) {
+  uint32_t at[4] = { s->step[0][i], s->step[1][i], s->index[i], purpose };
+  mn_philox_rounds(s->key[0][i], s->key[1][i], at);
+  for (int w = 0; w < 4; w++) bits[w][i] = at[w];
+}
 void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ENVS_PER_BATCH]);
 
 /* Random signs, for unbiased approximations.  A sign is a function of (seed, environment, tick, channel) and of nothing

@@ -306,14 +306,16 @@ static void start_all(mn_vec *v, char *obs) {
   }
 }
 
-/* Episodes that end in this step: keep what they came to, and begin the next ones. */
-static void end_episodes(mn_vec *v, int c, target to) {
+/* The `ended` episodes that end in this step: keep what they came to, and begin the next ones. */
+static void end_episodes(mn_vec *v, int c, int ended, target to) {
+  enum { FEW = 4 };                /* whose random bits cost less one by one */
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   const int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c);
-  mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
+  if (ended > FEW) mn_random_lanes(&v->all.streams[c], MN_FOR_RESET, n, bits);
   for (int i = first; i < first + n; i++) {
     if (!to.terminated[i] && !to.truncated[i]) continue;
     char *obs = to.obs + (size_t)i * v->all.obs_bytes;
+    if (ended <= FEW) mn_random_lane(&v->all.streams[c], MN_FOR_RESET, i - first, bits);
     mn_env_end_episode(&v->all, i, obs);
     if (v->outcome) v->env->outcome(v->all.self + (size_t)i * v->all.stride, v->outcome + (size_t)i * (size_t)v->outcomes);
     mn_vec_start(v, i, bits, obs);
@@ -390,9 +392,9 @@ static void step_chunk(mn_vec *v, int c, const void *actions, target to) {
   for (int i = first; v->facts && i < first + n; i++) mn_vec_write_facts(v, i, to.obs + (size_t)i * a->obs_bytes);
   for (int i = first; i < first + n; i++) {
     to.truncated[i] = mn_env_count_step(a, i, to.reward[i], to.terminated[i]);
-    ended |= to.terminated[i] | to.truncated[i];
+    ended += (to.terminated[i] | to.truncated[i]) != 0;
   }
-  if (ended) end_episodes(v, c, to);
+  if (ended) end_episodes(v, c, ended, to);
   for (int i = 0; i < n; i++) mn_stream_advance(&a->streams[c], i);
 }
 

@@ -165,7 +165,7 @@ static int check_stamp(mn_vec *v, const stamp *s, const char *self, int n) {
 static void observe(mn_vec *v, int index, char *obs) {
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   const uint32_t purpose = v->all.last[index] == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP;
-  mn_random_lanes(&v->all.streams[index / MN_ENVS_PER_BATCH], purpose, index % MN_ENVS_PER_BATCH + 1, bits);
+  mn_random_lane(&v->all.streams[index / MN_ENVS_PER_BATCH], purpose, index % MN_ENVS_PER_BATCH, bits);
   mn_batch b = mn_vec_batch(v, index, 1, purpose, bits, obs);
   v->env->observe(&b);
   mn_vec_write_facts(v, index, obs);
@@ -177,7 +177,7 @@ static void repeat(mn_vec *v, int index, const stamp *s, const char *self, char 
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   mn_streams *m = &v->all.streams[index / MN_ENVS_PER_BATCH];
   int lane = index % MN_ENVS_PER_BATCH;
-  mn_random_lanes(m, s->last == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP, lane + 1, bits);
+  mn_random_lane(m, s->last == MN_STARTED ? MN_FOR_RESET : MN_FOR_STEP, lane, bits);
   if (s->last == MN_STARTED) {
     mn_vec_start(v, index, bits, obs);
   } else {

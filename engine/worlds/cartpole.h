@@ -57,36 +57,44 @@ MN_FN float bounded(float x, double limit) {
   return mn_at_most(mn_at_least(x, -most), most);
 }
 
-MN_FN void observe(cartpole *m, mn_io *io) {
-  float see[STATE], normal[STATE];
+/* What is seen of it; normal: of each number, where the rule has noise. */
+MN_FN void show(const cartpole_rule *rule, cartpole *m, const float *normal, float *obs) {
+  const float noise = rule->noise;
+  const int all = rule->sees == (CARTPOLE_PLACES | CARTPOLE_SPEEDS);
+  float see[STATE];
   for (int i = 0; i < STATE; i++) see[i] = (float)m->state[i];
-  const cartpole_rule rule = rule_of(io->param);
-  const float noise = rule.noise;
-  const int all = rule.sees == (CARTPOLE_PLACES | CARTPOLE_SPEEDS);
   if (noise > 0) {
-    const bool first = m->steps == 0;          /* which has used its bits for the state */
-    uint32_t bits[4];
-    for (int i = 0; i < 4; i++) bits[i] = first ? mn_rand(io) : io->bits[i];
-    mn_normals(bits[0], bits[1], &normal[X], &normal[ANGLE]);
     see[X] = bounded(see[X] + noise * normal[X], LIMIT_X);
     see[ANGLE] = bounded(see[ANGLE] + noise * normal[ANGLE], LIMIT_ANGLE);
     if (all) {
-      mn_normals(bits[2], bits[3], &normal[X_DOT], &normal[ANGLE_DOT]);
       see[X_DOT] += noise * normal[X_DOT];
       see[ANGLE_DOT] += noise * normal[ANGLE_DOT];
     }
     m->seen[0] = see[X];
     m->seen[1] = see[ANGLE];
   }
-  io->obs[0] = see[X];
-  if (rule.sees == CARTPOLE_SPEEDS && m->steps > 0) {    /* POPGym shows the places after a reset */
-    io->obs[0] = see[X_DOT];
-    io->obs[1] = see[ANGLE_DOT];
+  obs[0] = see[X];
+  if (rule->sees == CARTPOLE_SPEEDS && m->steps > 0) {   /* POPGym shows the places after a reset */
+    obs[0] = see[X_DOT];
+    obs[1] = see[ANGLE_DOT];
   } else if (!all) {
-    io->obs[1] = see[ANGLE];
+    obs[1] = see[ANGLE];
   } else {
-    for (int i = 1; i < STATE; i++) io->obs[i] = see[i];
+    for (int i = 1; i < STATE; i++) obs[i] = see[i];
   }
+}
+
+MN_FN void observe(cartpole *m, mn_io *io) {
+  const cartpole_rule rule = rule_of(io->param);
+  float normal[STATE] = { 0, 0, 0, 0 };
+  if (rule.noise > 0) {
+    const bool first = m->steps == 0;          /* which has used its bits for the state */
+    uint32_t bits[4];
+    for (int i = 0; i < 4; i++) bits[i] = first ? mn_rand(io) : io->bits[i];
+    mn_normals(bits[0], bits[1], &normal[X], &normal[ANGLE]);
+    if (rule.sees == (CARTPOLE_PLACES | CARTPOLE_SPEEDS)) mn_normals(bits[2], bits[3], &normal[X_DOT], &normal[ANGLE_DOT]);
+  }
+  show(&rule, m, normal, io->obs);
 }
 
 MN_FN void reset(cartpole *m, mn_io *io) {
@@ -95,26 +103,67 @@ MN_FN void reset(cartpole *m, mn_io *io) {
 }
 
 /* Florian (2007), "Correct equations for the dynamics of the cart-pole system", by Euler's rule: as
-** in Gymnasium, places move by the velocities from before. */
-MN_FN void step(cartpole *m, mn_io *io) {
+** in Gymnasium, places move by the velocities from before.  Without branches: side by side with others, it is a lane of a vector. */
+MN_FN void roll(double *x, double *x_dot, double *angle, double *angle_dot, bool right) {
   const double gravity = 9.8, pole = 0.1, total = 1.1, half = 0.5, tau = 0.02;
-  const double force = io->action ? 10.0 : -10.0, lever = pole * half;
-  double sine, cosine, *s = m->state;
-  series(s[ANGLE], &sine, &cosine);
-  const double push = (force + lever * s[ANGLE_DOT] * s[ANGLE_DOT] * sine) * (1 / total);
+  const double force = right ? 10.0 : -10.0, lever = pole * half;
+  double sine, cosine;
+  series(*angle, &sine, &cosine);
+  const double push = (force + lever * *angle_dot * *angle_dot * sine) * (1 / total);
   const double turn = (gravity * sine - cosine * push) /
                       (half * (4 / 3.0 - pole / total * cosine * cosine));
   const double pull = push - lever / total * turn * cosine;
-  s[X] += tau * s[X_DOT];
-  s[X_DOT] += tau * pull;
-  s[ANGLE] += tau * s[ANGLE_DOT];
-  s[ANGLE_DOT] += tau * turn;
-  m->steps++;
+  *x += tau * *x_dot;
+  *x_dot += tau * pull;
+  *angle += tau * *angle_dot;
+  *angle_dot += tau * turn;
+}
+
+MN_FN bool fallen(const double *s) {
+  return (s[X] < -LIMIT_X) | (s[X] > LIMIT_X) | (s[ANGLE] < -LIMIT_ANGLE) | (s[ANGLE] > LIMIT_ANGLE);
+}
+MN_FN float lasted(const cartpole_rule *rule, int steps) { return steps < rule->limit ? (float)steps / (float)rule->limit : 1; }
+
+MN_FN void step(cartpole *m, mn_io *io) {
   const cartpole_rule rule = rule_of(io->param);
-  io->terminated = (s[X] < -LIMIT_X) | (s[X] > LIMIT_X) | (s[ANGLE] < -LIMIT_ANGLE) | (s[ANGLE] > LIMIT_ANGLE);
+  double *s = m->state;
+  roll(&s[X], &s[X_DOT], &s[ANGLE], &s[ANGLE_DOT], io->action != 0);
+  m->steps++;
+  io->terminated = fallen(m->state);
   io->reward = rule.pays;
-  io->score = m->steps < rule.limit ? (float)m->steps / (float)rule.limit : 1;
+  io->score = lasted(&rule, m->steps);
   observe(m, io);
+}
+
+static inline void steps(const mn_batch *b) {
+  enum { N = MN_ENVS_PER_BATCH };
+  const cartpole_rule rule = rule_of(b->param);
+  const bool all = rule.sees == (CARTPOLE_PLACES | CARTPOLE_SPEEDS);
+  const uint32_t (*bits)[MN_ENVS_PER_BATCH] = b->bits;
+  double state[STATE][N];
+  float normal[STATE][N], score[N];
+  cartpole *m = (cartpole *)(void *)b->self;     /* as far apart as stride says: a cartpole has no padding */
+  for (int i = 0; i < b->n; i++)
+    for (int k = 0; k < STATE; k++) state[k][i] = m[i].state[k];
+#pragma omp simd
+  for (int i = 0; i < b->n; i++) roll(&state[X][i], &state[X_DOT][i], &state[ANGLE][i], &state[ANGLE_DOT][i], b->action[i] != 0);
+  if (rule.noise > 0) {
+#pragma omp simd
+    for (int i = 0; i < b->n; i++) mn_normals(bits[0][b->first + i], bits[1][b->first + i], &normal[X][i], &normal[ANGLE][i]);
+  }
+  if (rule.noise > 0 && all) {
+#pragma omp simd
+    for (int i = 0; i < b->n; i++) mn_normals(bits[2][b->first + i], bits[3][b->first + i], &normal[X_DOT][i], &normal[ANGLE_DOT][i]);
+  }
+  for (int i = 0; i < b->n; i++) m[i].steps++;
+#pragma omp simd
+  for (int i = 0; i < b->n; i++) score[i] = lasted(&rule, m[i].steps);
+  for (int i = 0; i < b->n; i++) {
+    float noise[STATE];
+    for (int k = 0; k < STATE; k++) m[i].state[k] = state[k][i], noise[k] = normal[k][i];
+    show(&rule, &m[i], noise, (float *)(void *)(b->obs + (size_t)i * b->obs_bytes));
+    mn_batch_end(b, i, rule.pays, fallen(m[i].state), score[i]);
+  }
 }
 
 /* ---- the picture: metres, the cart's axle at y = 0 ---- */

@@ -56,26 +56,37 @@ MN_FN void sine_cosine(double angle, double *sine, double *cosine) {
   c = 1 / 24.0 + z * c;
   s = x + x * (z * s);
   c = 1 - (0.5 * z - z * z * c);
-  const int quarter = (int)((int64_t)turns & 3);         /* looked up, not branched on: angles are unpredictable */
-  const double either[2] = { s, c };
-  *sine = either[quarter & 1] * (1 - (quarter & 2));
-  *cosine = either[~quarter & 1] * (1 - ((quarter + 1) & 2));
+  const double magic = turns + 0x1.8p52;                  /* the turns in its low bits */
+  uint64_t n, of_s, of_c;
+  memcpy(&n, &magic, sizeof n);
+  memcpy(&of_s, &s, sizeof of_s);
+  memcpy(&of_c, &c, sizeof of_c);
+  const uint64_t swap = (of_s ^ of_c) & (0 - (n & 1));   /* by bits, not branches: angles are unpredictable */
+  of_s ^= swap ^ (n & 2) << 62;
+  of_c ^= swap ^ ((n + 1) & 2) << 62;
+  memcpy(sine, &of_s, sizeof of_s);
+  memcpy(cosine, &of_c, sizeof of_c);
+}
+
+/* What is seen there; normal: two of them, where the rule has noise. */
+MN_FN void show(const pendulum_rule *rule, double sine, double cosine, double speed, const float *normal, float *obs) {
+  obs[0] = (float)cosine;
+  obs[1] = (float)sine;
+  if (rule->speed) obs[2] = (float)speed;
+  for (int i = 0; rule->noise > 0 && i < 2; i++) obs[i] = mn_at_most(mn_at_least(obs[i] + rule->noise * normal[i], -1), 1);
 }
 
 MN_FN void observe(swing *p, mn_io *io) {
   const pendulum_rule rule = rule_of(io->param);
   double sine, cosine;
+  float normal[2] = { 0, 0 };
   sine_cosine(p->angle, &sine, &cosine);
-  io->obs[0] = (float)cosine;
-  io->obs[1] = (float)sine;
-  if (rule.speed) io->obs[2] = (float)p->speed;
   if (rule.noise > 0) {
     const bool first = p->steps == 0;            /* which has used its bits for the state */
     const uint32_t a = first ? mn_rand(io) : io->bits[0], b = first ? mn_rand(io) : io->bits[1];
-    float normal[2];
     mn_normals(a, b, &normal[0], &normal[1]);
-    for (int i = 0; i < 2; i++) io->obs[i] = mn_at_most(mn_at_least(io->obs[i] + rule.noise * normal[i], -1), 1);
   }
+  show(&rule, sine, cosine, p->speed, normal, io->obs);
 }
 
 /* Any angle, and up to 1 rad/s either way. */
@@ -85,24 +96,58 @@ MN_FN void reset(swing *p, mn_io *io) {
   observe(p, io);
 }
 
-MN_FN void step(swing *p, mn_io *io) {
-  const float u = io->box[0];                    /* Gymnasium's products with it are of floats */
-  const double turn = 2 * PI;
-  double sine, cosine;
+/* A step without branches: side by side with others, it is a lane of a vector. */
+MN_FN void swing_on(const pendulum_rule *rule, swing *p, float u, double *sine, double *cosine, float *reward, float *score) {
+  const double turn = 2 * PI;                    /* Gymnasium's products with u are of floats */
   const double off = p->angle + PI - __builtin_floor((p->angle + PI) * (1 / turn)) * turn - PI;     /* from upright, -pi .. pi */
   const double cost = off * off + 0.1 * p->speed * p->speed + (double)(0.001f * (u * u));
-  sine_cosine(p->angle, &sine, &cosine);
-  const double speed = p->speed + (1.5 * GRAVITY * sine + (double)(3.0f * u)) * STEP;
+  sine_cosine(p->angle, sine, cosine);
+  const double speed = p->speed + (1.5 * GRAVITY * *sine + (double)(3.0f * u)) * STEP;
   p->speed = speed < -MOST_SPEED ? -MOST_SPEED : speed > MOST_SPEED ? MOST_SPEED : speed;
   p->angle += p->speed * STEP;
   p->paid -= cost;
   p->torque = u;
   p->steps++;
-  const pendulum_rule rule = rule_of(io->param);
-  io->reward = (float)(rule.scaled ? (WORST / 2 - cost) / (WORST / 2) / rule.limit : -cost);
+  sine_cosine(p->angle, sine, cosine);
+  *reward = (float)(rule->scaled ? (WORST / 2 - cost) / (WORST / 2) / rule->limit : -cost);
   const double share = 1 + p->paid / (WORST * (double)p->steps);
-  io->score = share > 0 ? share < 1 ? (float)share : 1 : 0;
-  observe(p, io);
+  *score = share > 0 ? share < 1 ? (float)share : 1 : 0;
+}
+
+MN_FN void step(swing *p, mn_io *io) {
+  const pendulum_rule rule = rule_of(io->param);
+  double sine, cosine;
+  float normal[2] = { 0, 0 };
+  swing_on(&rule, p, io->box[0], &sine, &cosine, &io->reward, &io->score);
+  if (rule.noise > 0) mn_normals(io->bits[0], io->bits[1], &normal[0], &normal[1]);
+  show(&rule, sine, cosine, p->speed, normal, io->obs);
+}
+
+static inline void steps(const mn_batch *b) {
+  enum { N = MN_ENVS_PER_BATCH };
+  const pendulum_rule rule = rule_of(b->param);
+  double angle[N], speed[N], paid[N], sine[N], cosine[N];
+  float u[N], reward[N], score[N], normal[2][N];
+  int32_t count[N];
+  swing *p = (swing *)(void *)b->self;           /* as far apart as stride says: a swing has no padding */
+  memcpy(u, b->actions, sizeof(float) * (size_t)b->n);
+  for (int i = 0; i < b->n; i++) angle[i] = p[i].angle, speed[i] = p[i].speed, paid[i] = p[i].paid, count[i] = p[i].steps;
+#pragma omp simd
+  for (int i = 0; i < b->n; i++) {
+    swing one = { angle[i], speed[i], paid[i], 0, count[i] };
+    swing_on(&rule, &one, u[i], &sine[i], &cosine[i], &reward[i], &score[i]);
+    angle[i] = one.angle, speed[i] = one.speed, paid[i] = one.paid;
+  }
+  if (rule.noise > 0) {
+#pragma omp simd
+    for (int i = 0; i < b->n; i++) mn_normals(b->bits[0][b->first + i], b->bits[1][b->first + i], &normal[0][i], &normal[1][i]);
+  }
+  for (int i = 0; i < b->n; i++) {
+    const float noise[2] = { normal[0][i], normal[1][i] };
+    p[i].angle = angle[i], p[i].speed = speed[i], p[i].paid = paid[i], p[i].torque = u[i], p[i].steps = count[i] + 1;
+    show(&rule, sine[i], cosine[i], speed[i], noise, (float *)(void *)(b->obs + (size_t)i * b->obs_bytes));
+    mn_batch_end(b, i, reward[i], false, score[i]);
+  }
 }
 
 /* ---- the picture: metres, the pivot at 0, 0 ---- */
