@@ -8,16 +8,13 @@ local C, RECT, TEXT = engine.C, 0, 5             -- engine/canvas.h
 local labels = { LEAST = 9 }                     -- pixels of the letters
 
 ---Forget the texts of the page before.
----@param view Canvas
 function labels.clear(view) view.n_labels, view.cards = 0, {} end
 
 ---The least height of letters on the page; where the page will be magnified, smaller ones can be read.
----@param view Canvas
 ---@return number pixels
 function labels.least(view) return labels.LEAST * (view.scale or 1) / (view.zoom or 1) end
 
 ---The height of letters on the page: a little small ones grow, tiny ones are left out.
----@param view Canvas
 ---@param size number in design pixels
 ---@return number? pixels
 function labels.height(view, size)
@@ -41,7 +38,6 @@ local function place(view, x, y, wide, high)
 end
 
 ---The right end of the card that a point lies in, or of the page.
----@param view Canvas
 ---@return number left
 ---@return number right
 ---@return number bottom
@@ -54,12 +50,9 @@ function labels.room(view, x, y)
 end
 
 ---May a text be drawn: it lies over no other and within its card and the page?
----@param view Canvas
 ---@param x number left
 ---@param y number of the baseline
----@param wide number
 ---@param high number of the letters
----@return boolean
 function labels.fits(view, x, y, wide, high)
   local left, right, bottom = labels.room(view, x, y - 0.3 * high)
   if x < left - 0.01 or x + wide > right + 0.01 or y - 0.75 * high < -0.01 or y + 0.05 * high > bottom + 0.01 then return false end
@@ -87,7 +80,6 @@ function labels.cover(view, x, y, w, h)
 end
 
 ---The texts of a drawing that was appended are there, too.
----@param view Canvas
 ---@param from integer the first shape of it
 function labels.appended(view, from)
   local list = C.mn_canvas_shapes(view.shapes)
@@ -156,7 +148,6 @@ function labels.tick_text(value, step)
 end
 
 ---What the pointer is told on a cell of a grid: see Canvas:tip.
----@param grid table
 ---@param row integer from 0
 ---@param col integer from 0
 ---@param number fun(x: number): string

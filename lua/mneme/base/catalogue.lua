@@ -79,7 +79,6 @@ local from = {
 }
 
 ---All things of a kind: "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes" or "experiments".
----@param kind string
 ---@return { name: string, doc: string, index: integer? }[]
 function catalogue.list(kind)
   if not from[kind] then errors.unknown("kind of thing", tostring(kind), catalogue.kinds) end
@@ -87,7 +86,6 @@ function catalogue.list(kind)
 end
 
 ---The names of a kind.
----@return string[]
 function catalogue.names(kind)
   local names = {}
   for i, thing in ipairs(catalogue.list(kind)) do names[i] = thing.name end

@@ -75,8 +75,6 @@ end
 
 ---Make rows (or columns, whichever are fewer) of normal numbers orthogonal, in place.
 ---@param p ffi.cdata* float[rows * cols]
----@param rows integer
----@param cols integer
 ---@param gain number the length of each afterwards
 function engine.orthogonal(p, rows, cols, gain)
   if C.mn_orthogonal(p, rows, cols, gain) ~= 0 then errors.fail(("no memory to make [%d,%d] weights orthogonal"):format(rows, cols)) end

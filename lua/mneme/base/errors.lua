@@ -22,14 +22,11 @@ errors.traps = traps
 local library = debug.getinfo(1, "S").source:match "^(@.*)base/errors%.lua$" or "@lua/mneme/"
 
 ---Is this frame of the stack (`debug.getinfo` with "S") the library's own code?
----@param info table
----@return boolean
 function errors.ours(info) return info.what == "C" or info.source:sub(1, #library) == library end
 local ours = errors.ours
 
 ---The Lua of a chunk; "" where it cannot be read.
 ---@param source string as debug.getinfo has it
----@return string
 function errors.text_of(source)
   local path = source:match "^@(.*)"
   local f = path and io.open(path)
@@ -55,14 +52,12 @@ local callers = setmetatable({}, { __mode = "k" })         -- functions of the l
 
 ---`caller` calls a function of the user's.  One that ends with `return mn.study { ... }` leaves no frame; then errors name the place where
 ---it is defined.
----@param caller function
 ---@param f function? nil: the first argument of `caller`
 function errors.calls(caller, f) callers[caller] = f or true end
 
 local function all(...) return ... end
 
 ---Call a function of the user's, such as a loss.
----@param f function
 ---@return any ... what f gives
 function errors.call(f, ...) return all(f(...)) end            -- not a tail call: this frame stands for the user's
 errors.calls(errors.call)
@@ -78,8 +73,6 @@ local function return_line(source)
 end
 
 ---Where a function is defined, or where a file returns: "file:line".
----@param f function
----@return string
 function errors.position_of(f)
   local info = debug.getinfo(f, "S")
   return position(info, info.what == "main" and return_line(info.source) or info.linedefined)
@@ -101,7 +94,6 @@ end
 function errors.position() return user_position() end
 
 ---Is the caller of the calling function in the user's code, not in the library?
----@return boolean
 function errors.asked_by_user()
   local info = debug.getinfo(3, "S")
   return info ~= nil and not ours(info)
@@ -126,7 +118,6 @@ end
 
 ---Refuse what is not the table that is expected.
 ---@param what string "agent: env"
----@param value any
 ---@param field string? that such a table has
 ---@param expected string how one is made: "mn.env(...)"
 function errors.need(what, value, field, expected)
@@ -177,8 +168,6 @@ end
 ---"unknown WHAT 'name'": what to write for a word of another program; else "did you mean 'x' (what x is)?", and the known ones where none
 ---is near.  Exit status 2.
 ---@param what string "setting", "core", ...; "figure 2: kind": of what comes before ": "
----@param name any
----@param known string[]
 ---@param others string[]? known, too, but not listed
 ---@param where string? "file:line" instead of the user's line
 function errors.unknown(what, name, known, others, where)
@@ -195,7 +184,6 @@ end
 
 ---Refuse a member of a user's table that nothing reads.
 ---@param what string "core mine"
----@param t table
 ---@param words string the members that there are
 ---@param f function of the user's file, whose place the error names
 function errors.members(what, t, words, f)
@@ -208,7 +196,6 @@ end
 
 ---Call f.  A mistake that it finds is on the command line, and the line of the script that led to f is not to blame; an error in another
 ---file keeps its place.
----@param f function
 ---@return any ... what f gives
 function errors.of_command_line(f, ...)
   local here, list = user_position(), { xpcall(f, errors.handler, ...) }
@@ -219,9 +206,6 @@ end
 
 ---Refuse a setting that is no whole number of at least `least`.
 ---@param what string the environment
----@param name string
----@param x any
----@param least integer
 ---@return integer x
 function errors.whole(what, name, x, least)
   if type(x) ~= "number" or x % 1 ~= 0 or x < least or x >= 2 ^ 31 then
@@ -289,10 +273,6 @@ local function between(name, candidate, loosely)
 end
 
 ---Up to n known names of which this is a slip, the nearest first; those of a word that was cut off ("corr") after them.
----@param name any
----@param known string[]
----@param n integer
----@return string[]
 function errors.closest(name, known, n)
   name = tostring(name):lower()
   local list, seen, rival = {}, {}, math.huge
@@ -313,8 +293,6 @@ function errors.closest(name, known, n)
 end
 
 ---The known name that was probably meant; nil: none is near, or two are as near.
----@param name any
----@param known string[]
 ---@return string?
 function errors.nearest(name, known)
   local names = errors.closest(name, known, 1)

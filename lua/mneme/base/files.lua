@@ -55,12 +55,10 @@ function files.text(path)
 end
 
 ---A checksum of a text as text: CRC-32C in hexadecimal digits.
----@param text string
 ---@param before string? the checksum of the text before it
 function files.crc(text, before) return ("%08x"):format(C.mn_crc32c(before and tonumber(before, 16) or 0, text, #text)) end
 
 ---The same of a file, which may be large, and its bytes.
----@param path string
 ---@param upto number? of its first bytes
 ---@param before string? the checksum of what goes before it
 ---@return string? checksum nil: there is no such file, or it cannot be read
@@ -75,7 +73,6 @@ function files.sum(path, upto, before)
 end
 
 ---A stretch of a file, piece by piece: no more than that is in memory.
----@param path string
 ---@param from number bytes before it
 ---@param upto number? bytes before its end; nil: all that is there
 ---@param at_once integer bytes of a piece
@@ -97,7 +94,6 @@ function files.pieces(path, from, upto, at_once)
 end
 
 ---Write a file that appears whole or not at all.
----@param path string
 ---@param pieces (string|{[1]: ffi.cdata*, [2]: number})[] strings, or { pointer, bytes }
 ---@param after string[]? files and folders: what was appended to them, or the names in them, reach the disk before the file appears
 function files.write(path, pieces, after)
@@ -115,9 +111,7 @@ function files.write(path, pieces, after)
 end
 
 ---A name that no file or folder has: STEM.KIND, or with a number, STEM-2.KIND; of a folder, without a kind: STEM, STEM-2.
----@param stem string
 ---@param kind string?
----@return string path
 function files.free_name(stem, kind)
   local ending, n = kind and "." .. kind or "", 1
   local path = stem .. ending
@@ -182,7 +176,6 @@ function files.is_file(path) return type(path) == "string" and C.mn_file_regular
 function files.is_folder(path) return lfs.attributes(path, "mode") == "directory" end
 
 ---Names in a folder, sorted; none where there is no such folder.
----@return string[]
 function files.list(path)
   local names = {}
   if not files.is_folder(path) then return names end

@@ -39,7 +39,6 @@ local function joined(digits, letter, unit)
 end
 
 ---One number, with three significant digits (four below 10,000).  1024 KiB become MiB.
----@param v number
 ---@param unit string?
 function numbers.short(v, unit)
   while larger[unit] and math.abs(v) >= 1e4 do v, unit = v / 1024, larger[unit] end
@@ -57,10 +56,8 @@ end
 
 ---Numbers at equal distances, all with as many digits after the point as the distance needs.
 ---@param list number[] ascending
----@param step number
 ---@param unit string?
 ---@param most number? the largest of them
----@return string[]
 function numbers.row(list, step, unit, most)
   most = most or math.max(math.abs(list[1] or 0), math.abs(list[#list] or 0))
   local factor, letter = numbers.prefix(most, unit)
@@ -77,9 +74,7 @@ function numbers.row(list, step, unit, most)
 end
 
 ---Numbers that stand below each other: with as many digits after the point, unless they are too unlike for that.
----@param list number[]
 ---@param unit string?
----@return string[]
 function numbers.alike(list, unit)
   local least, most = math.huge, 0
   for _, v in ipairs(list) do
@@ -100,7 +95,6 @@ function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):
 local names = { { 1e12, "trillion" }, { 1e9, "billion" }, { 1e6, "million" } }
 
 ---How many times as large something is: 1.25, 178 billion, 1.8e20.
----@param v number
 function numbers.times(v)
   if math.abs(v) >= 1e15 then return plain(v, 2) end
   for _, name in ipairs(names) do
@@ -110,12 +104,10 @@ function numbers.times(v)
 end
 
 ---1234567 as 1,234,567.
----@param n number
 function numbers.grouped(n) return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")) end
 
 ---What a run has used, from runs/resources.lua: 3.2 min, 1.5 GiB, 40 J.
 ---@param key string "wall_s", "cpu_s", "peak_mib" or "energy_j"
----@param v number
 function numbers.resource(key, v)
   if key == "peak_mib" then return v >= 1024 and plain(v / 1024, 3) .. " GiB" or plain(v, 3) .. " MiB" end
   return numbers.short(v, key == "energy_j" and "J" or "s")
@@ -125,7 +117,6 @@ local MOST_TRIED = 1e5
 
 ---The whole numbers that divide n, for messages: "1, 2, 3 or 6"; of many the first ones and the last.
 ---@param n integer at least 1
----@return string
 function numbers.divisors(n)
   local list, upper = {}, {}
   for k = 1, math.min(math.sqrt(n), MOST_TRIED) do

@@ -38,7 +38,6 @@ end
 ---again.
 ---@param rows string[][]
 ---@param right integer? columns that there are (the terminal's; as many as are needed elsewhere)
----@return string
 function layout.table(rows, right)
   local names = {}
   for r, row in ipairs(rows) do
@@ -64,7 +63,6 @@ end
 ---Rows of texts as columns; the last text of a row is wrapped.  Where little room is left for it, it stands below the others.
 ---@param rows string[][]
 ---@param most integer? letters of a column but the last: a longer text has the rest of its row in the next line
----@return string
 function layout.columns(rows, most)
   local width, lines, right = {}, {}, layout.width()
   for _, row in ipairs(rows) do
@@ -98,7 +96,6 @@ end
 
 ---Names and what they are, a line each: the first sentence (dots in a row end none), cut at the terminal's width.
 ---@param rows string[][] { name, text }
----@return string
 function layout.list(rows)
   local width, lines, right = 0, {}, layout.width()
   for _, row in ipairs(rows) do width = math.max(width, letters(row[1])) end
@@ -117,8 +114,6 @@ function layout.list(rows)
 end
 
 ---Prose: lines that follow each other without an indent are one paragraph, wrapped; indented lines stay, folded where they are too wide.
----@param text string
----@return string
 function layout.prose(text)
   local lines, paragraph, right = {}, {}, layout.width()
   local function close()

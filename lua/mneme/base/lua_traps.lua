@@ -140,7 +140,6 @@ end
 -- ---- other errors of running code ----
 
 ---What a global name that is not there probably means.
----@param name string
 ---@param level integer of the frame that reads it, seen from the caller
 ---@return string? hint
 function traps.global(name, level)

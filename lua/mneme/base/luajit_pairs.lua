@@ -11,7 +11,6 @@ local luajit_pairs = {}
 local in_order = false                 -- true while a function that `ordered` calls runs
 
 ---Does this LuaJIT have the fault?  All versions before the rolling releases (2.1.0 and its betas) count as faulty.
----@return boolean
 function luajit_pairs.faulty() return jit.version_num < 20199 end
 
 -- The instruction does not take this function.  Nor is it compiled: what next() compiles to swaps the halves of two pointers where registers

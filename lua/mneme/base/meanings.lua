@@ -5,9 +5,6 @@ local rows
 local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
 
 ---A class's name, its words together, and without what says that it is a layer: "HGRN2Attention" -> "hgrn2attention", "hgrn2".
----@param word string
----@return string
----@return string
 function meanings.of_class(word)
   local whole = plain(word):gsub("_", "")
   return whole, (whole:gsub("cell$", ""):gsub("attention$", ""))
@@ -26,7 +23,6 @@ end
 ---What another program's word means here: "steps=N: environment steps ...", or "not here ...".
 ---@param kind string "setting", "argument", "core", "environment", "learner", "command", "kind of thing", "curve for by =", "topic",
 ---  "value of precision"
----@param word string
 ---@return string? nil: the word is not known
 function meanings.of_field(kind, word)
   if not rows then
@@ -50,7 +46,6 @@ end
 
 ---What to write for a word of another program, as the hint of an error.
 ---@param what string as for errors.unknown
----@param word string
 ---@return string?
 function meanings.hint(what, word)
   local of_core = what:find "^key of core "
@@ -64,9 +59,7 @@ end
 
 ---" (steps of a rollout)": what a name means that is suggested; "" where it is not known.
 ---@param what string as for errors.unknown
----@param name string
 ---@param about function? errors.about
----@return string
 function meanings.shown(what, name, about)
   local text = about and about(what:find "^key of core " and "core setting" or kind_of(what), name)
   return text and text ~= "" and (" (%s)"):format(text) or ""

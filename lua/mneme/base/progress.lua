@@ -79,7 +79,6 @@ local function joined(list)
 end
 
 ---The text for a step, whole: what is shown, without the terminal's control characters.
----@param step number
 ---@param values table name -> number: "return", score, loss, accuracy; a NaN is not shown
 ---@param seconds number since the start
 function Progress:text(step, values, seconds)
@@ -91,7 +90,6 @@ end
 ---@param list table[] parts
 ---@param width integer columns
 ---@return boolean bar whether the bar is shown
----@return string text
 local function fitted(list, width)
   local bar, room = true, width - 1                -- the last column stays free: some terminals wrap there
   local function wide() return terminal.letters(joined(list)) + (bar and BAR + 1 or 0) end
@@ -151,7 +149,6 @@ local function hand_on(self, step, now)
 end
 
 ---Report the progress; cheap if nothing is due to be shown.
----@param step number
 ---@param values table name -> number: "return", score, loss, accuracy; a NaN is not shown
 function Progress:update(step, values)
   local now = C.mn_clock(false)
@@ -212,7 +209,6 @@ function progress.work(job, unit, before)
 end
 
 ---The items of a list, as ipairs gives them; once some took a second, stderr says how long the others take, if that is long.
----@param list any[]
 ---@param what string what they are, in the plural
 ---@return fun(): integer?, any
 function progress.each(list, what)
@@ -235,7 +231,6 @@ function progress.aside(text)
 end
 
 ---On stderr: how long what comes takes, if that is more than ten seconds.
----@param seconds number
 ---@param basis string what is counted, and how it is known: "for 27 runs, as the first took"
 function progress.announce(seconds, basis)
   if seconds < LONG or progress.into then return end

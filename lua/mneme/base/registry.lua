@@ -17,9 +17,7 @@ end
 
 ---Names of every file NAME.lua of a kind ("cores", "attentions", "datasets", "learners", "scenes", "experiments"), sorted; those of a run's
 ---copies, too, where they are in use.
----@param kind string
 ---@param usable boolean? without those that may not run
----@return string[]
 function registry.names(kind, usable)
   local seen, names = {}, {}
   local function add(folder, file)
@@ -35,9 +33,6 @@ function registry.names(kind, usable)
 end
 
 ---Is there one of this name among Mneme's own?
----@param kind string
----@param name string
----@return boolean
 function registry.is_ours(kind, name)
   return lfs.attributes((inside[kind] and here or registry.root) .. kind .. "/" .. name .. ".lua", "mode") == "file"
 end
@@ -85,7 +80,6 @@ local function absent(_, name)
 end
 
 ---The file as a function.  A global variable that is not there is an error when it is read, not nil.
----@param path string
 ---@return function run
 function registry.load(path)
   local chunk, problem = source_files.load(path)

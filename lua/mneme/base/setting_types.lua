@@ -75,9 +75,7 @@ function values.pair(word)
 end
 
 ---The words that set none of these.
----@param words string[]
 ---@param ... string keys
----@return string[]
 function values.without(words, ...)
   local list, left = {}, {}
   for _, key in ipairs { ... } do left[key] = true end
@@ -87,13 +85,11 @@ end
 
 ---Does a setting have one value, so that a comma parts several of a sweep?
 ---@param key string may be dotted
----@param default any
 function values.is_one(key, default) return not with_commas[key] and (key:find(".", 1, true) or not is_list(default)) end
 
 local suffix = { k = 1e3, K = 1e3, M = 1e6, G = 1e9 }
 
 ---A number as people write it: 5e6, 1_000_000, 300k, 2.5M; nil: it is none.
----@param text string
 ---@return number? n
 ---@return string? beyond of a number that no double holds: "large" (n is infinite) or "small" (n is 0)
 function values.number(text)
@@ -107,8 +103,6 @@ function values.number(text)
 end
 
 ---The names of a list with commas between, without the blanks around them.
----@param text string
----@return string[]
 function values.items(text)
   local list = {}
   for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = item:match "^%s*(.-)%s*$" end
@@ -181,7 +175,6 @@ end
 ---The type of a setting, as a value that has it; nil: it is not declared, and what a text says counts.
 ---@param schema table key -> { default = }
 ---@param path string dotted for parts and options
----@return any
 function values.like(schema, path)
   local key, rest = path:match "^([^.]*)%.?(.*)$"
   local v = nil
@@ -197,7 +190,6 @@ end
 ---A text that equal values have, in whatever way they are written: 1e-3 and 0.001, 300k and 3e5; of a boolean 1 and true.
 ---@param v any a value, or a text that gives one
 ---@param like any a value of its type; nil: a text is a number where it reads as one
----@return string
 function values.key(v, like)
   if type(v) == "string" and is_list(like) then
     local keys = values.items(v)
@@ -214,9 +206,7 @@ function values.key(v, like)
 end
 
 ---Is a text of a value, or its label, this value?
----@param text any
 ---@param value any has the type
----@return boolean
 function values.same(text, value)
   return values.show(text) == values.show(value) or value ~= nil and values.key(text, value) == values.key(value, value)
 end
@@ -224,7 +214,6 @@ end
 ---The arguments of a run as a text that equal ones have, in whatever order and way they are written.
 ---@param words string[] key=value; of a key that is there twice the last counts
 ---@param schema table key -> { default = }
----@return string
 function values.same_words(words, schema)
   local said = {}
   for _, word in ipairs(words) do
@@ -247,10 +236,7 @@ function values.known(schema)
 end
 
 ---Set `key` (dotted for parts and options) of cfg from text.
----@param cfg table
 ---@param schema table key -> { default = }
----@param path string
----@param text string
 function values.set(cfg, schema, path, text)
   local key, rest = path:match "^([^.]*)%.?(.*)$"
   local entry = schema[key]
@@ -287,7 +273,6 @@ end
 ---the one that names most options.
 ---@param entries table<string, any>
 ---@param thing table { name, option = value }
----@return any
 function values.entry(entries, thing)
   local best, most = entries[thing[1]], 0
   for _, key in ipairs(tables.keys(entries)) do
@@ -302,8 +287,6 @@ function values.entry(entries, thing)
 end
 
 ---A value as command-line arguments: { "core=galite", "core.eta=2" }.
----@param key string
----@return string[]
 function values.words(key, v)
   local list = {}
   if type(v) == "number" and tonumber(values.show(v)) ~= v then list[1] = ("%s=%.17g"):format(key, v)

@@ -68,7 +68,6 @@ local function known_as(text)
 end
 
 ---Notes that code has changed since the stored run.
----@param path string
 ---@param before string? its text then
 function source_files.note_edited(path, before) source_files.edited[plain(path)] = before and known_as(before) ~= nil end
 
@@ -98,7 +97,6 @@ local function shipped(path)
 end
 
 ---The user named this file: it may run, and what it requires.
----@param path string
 ---@param script boolean? it is the script of the command line: so may all that is loaded for it
 function source_files.name(path, script)
   path = real(path)
@@ -121,10 +119,8 @@ function source_files.only_named(list)
 end
 
 ---A file that is here: `path`, or one of the installation whose path ends as it does.
----@param path string
 ---@param wanted fun(text: string): boolean is its content the right one?
 ---@param only_shipped boolean?
----@return boolean
 function source_files.find(path, wanted, only_shipped)
   local text, tail, deep = not only_shipped and text_of(path), path:gsub("^/+", ""), 0
   while not (text and wanted(text)) do
@@ -137,8 +133,6 @@ function source_files.find(path, wanted, only_shipped)
 end
 
 ---May code run?  "named": the command line names it, or what requires it; "known": it comes with Mneme, or the user has run it; nil: it may not.
----@param path string
----@param text string
 ---@param copy boolean? it is a run's copy of the file
 ---@param by string? as what the file that requires it may
 ---@return string?
@@ -160,7 +154,6 @@ function source_files.may_load(path)
 end
 
 ---Where code of another language stands that may run and is noted as loaded: at its path, or a run's copy that stands in for it.
----@param path string
 ---@param by string? the file that imports it
 ---@return string? at nil: there is no such file
 function source_files.place(path, by)
@@ -174,7 +167,6 @@ function source_files.place(path, by)
 end
 
 ---Notes a file that was loaded by other means.
----@param path string
 ---@param text string its content
 function source_files.note(path, text)
   path = plain(path)
@@ -184,12 +176,9 @@ function source_files.note(path, text)
 end
 
 ---Where a data file is read: at its path, or at that of a run's copy.
----@param path string
----@return string
 function source_files.data_at(path) return stored_data[plain(path)] or path end
 
 ---Notes a data file that is read.
----@param path string
 function source_files.note_data(path)
   if stored_data[plain(path)] then data[plain(path)] = true end
   local file = is_file(path) and real(path)
@@ -199,7 +188,6 @@ function source_files.note_data(path)
 end
 
 ---Notes a file that a script writes.
----@param path string
 function source_files.note_written(path) written[plain(path)], data[plain(path)], stored_data[plain(path)] = true, nil, nil end
 
 ---The Lua files that were loaded and the data files that were read, in a fixed order.
@@ -220,7 +208,6 @@ function source_files.count()
 end
 
 ---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
----@param folder string
 ---@param copies { path: string, text: string, name: string }[] name: where the text is, for messages
 ---@param data_copies table<string, string>? of data files: where each is read
 function source_files.begin(folder, copies, data_copies)
@@ -244,7 +231,6 @@ function source_files.copies() return stored end
 function source_files.exists(path) return stored[plain(path)] ~= nil or is_file(path) end
 
 ---Loads a Lua file.
----@param path string
 ---@param by string? as what the file that requires it may run: see source_files.allowed
 ---@return function? chunk nil: it has an error
 ---@return string? problem

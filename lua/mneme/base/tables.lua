@@ -2,7 +2,6 @@
 local tables = {}
 
 ---The keys of a table as texts, sorted.
----@return string[]
 function tables.keys(t)
   local keys = {}
   for key in pairs(t) do keys[#keys + 1] = tostring(key) end
@@ -11,15 +10,12 @@ function tables.keys(t)
 end
 
 ---Is it among the items of a list?
----@return boolean
 function tables.has(list, item)
   for _, each in ipairs(list) do if each == item then return true end end
   return false
 end
 
 ---The entry of a list that was used last, or a new one; the newest stand first, and beyond `most` the oldest go.
----@param list any[]
----@param most integer
 ---@param is_it fun(entry): boolean
 ---@param make fun(): any
 ---@return any entry
@@ -44,8 +40,6 @@ function tables.product(list)
 end
 
 ---What stands where a list was expected, in words: "a list of 3", "a list that begins at 0", "a table with x, y", "a number".
----@param t any
----@return string
 function tables.in_words(t)
   if t == nil then return "nothing" elseif type(t) ~= "table" then return type(t) == "cdata" and tostring(t) or "a " .. type(t) end
   local most, count, names = 0, 0, {}

@@ -15,8 +15,6 @@ local terminal = { stdout = io.stdout }           -- the stream itself, also onc
 local size = ffi.new "mneme_window_size[1]"
 
 ---Letters of a UTF-8 text, not bytes.
----@param text string
----@return integer
 function terminal.letters(text) return select(2, text:gsub("[^\128-\191]", "")) end
 
 ---Columns of the terminal that a stream is; nil: it is no terminal, or one that does not know its size.
@@ -27,7 +25,6 @@ function terminal.columns(fd)
 end
 
 ---Columns for text on standard output: the terminal's; elsewhere $COLUMNS, or 100.
----@return integer
 function terminal.width()
   return terminal.columns(1) or math.max(NARROWEST, tonumber(os.getenv "COLUMNS") or OTHERWISE)
 end
@@ -37,9 +34,7 @@ end
 local function shown(bytes) return (bytes:gsub(".", function(c) return ("\\%d"):format(c:byte()) end)) end
 
 ---A text of lines in which control characters are shown: ESC as \27.
----@param text string
 ---@param ends boolean? ends of lines, too: it is a name
----@return string
 function terminal.plain(text, ends)
   text = text:gsub("[%z\1-\8\11-\31\127]", shown)
   if ends then text = text:gsub("\n", shown) end
@@ -72,9 +67,6 @@ local function pieces(word, width)
 end
 
 ---A text in lines of at most `width` letters, cut between words.
----@param text string
----@param width integer
----@return string[]
 function terminal.wrap(text, width)
   local lines, line = {}, ""
   for word in text:gmatch "%S+" do
@@ -109,9 +101,7 @@ local function fold_line(line, width)
 end
 
 ---A text whose lines are at most `width` letters wide, with control characters shown.  Lines that fit stay as they are.
----@param text string
 ---@param width integer? nil: no limit
----@return string
 function terminal.fold(text, width)
   text = terminal.plain(text)
   if not width then return text end
@@ -127,8 +117,6 @@ function terminal.called(name)
 end
 
 ---"mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
----@param text string
----@return string
 function terminal.pasted(text)
   if not program then return text end
   return (text:gsub("%f[%w_/.-]mneme(%s+%l+)", function(command) return program .. command end))

@@ -5,7 +5,6 @@ local text_places = {}
 
 ---The line on which a key is set, the first from a given place on, or else the first of the file.
 ---@param where string? "file:line", the place
----@param key string
 ---@param value string? the line from there on that has this text in it, too
 ---@return string? where "file:line"; `where` itself where no line sets the key
 function text_places.of_key(where, key, value)

@@ -13,7 +13,6 @@ local annotations = { name = "help annotations", doc = "everything that a script
 local closing = { ["("] = ")", ["{"] = "}", ["["] = "]", ["<"] = ">" }
 
 ---The type at the beginning of a text, and what follows it: 'fun(x: Tensor): Tensor? gives y' -> the function's type, "gives y".
----@param text string
 ---@return string type
 ---@return string rest
 function annotations.type_of(text)
@@ -113,7 +112,6 @@ local function put_op(out, op)
 end
 
 ---All of it as one Lua file.
----@return string
 function annotations.text()
   local out = { "---@meta mneme\n\n-- Made by `mneme help annotations`; do not edit.\n" }
   local methods, named = {}, {}

@@ -291,7 +291,6 @@ function api.class_text(name)
 end
 
 ---All of it as Markdown.
----@return string
 function api.page()
   local out = { "# What a script may call\n\nMade by `mneme help api` from the source. `local mn = require \"mneme\"` comes first." }
   local function add(...) out[#out + 1] = (...):format(select(2, ...)) end

@@ -173,7 +173,6 @@ local function unknown(command, key, own)
 end
 
 ---Read a command line.
----@param command Command
 ---@param words string[] what was typed after the command
 ---@return table o the value of each option that was given or has a default; the arguments under their names; all = all words as { key, text,
 ---  word = "key=text" } or { word = another }, words = their words; items and rest = those of them for a script (others = "script"),
@@ -220,8 +219,6 @@ function arguments.read(command, words)
 end
 
 ---Run a command with what was typed after it.
----@param command Command
----@param words string[]
 ---@return integer? status
 function arguments.run(command, words) return command.run(arguments.read(command, words)) end
 
@@ -229,7 +226,6 @@ function arguments.run(command, words) return command.run(arguments.read(command
 
 ---Refuse settings that neither the command nor a run's environment has.  One in Lua has those of its script, which rebuild.lua refuses to
 ---change.
----@param command Command
 ---@param path string the run
 ---@param given table<string, any> settings for the environment
 function arguments.check_env(command, path, given)
@@ -250,7 +246,6 @@ function arguments.check_env(command, path, given)
 end
 
 ---Refuse a run without episodes, and settings that nothing has.
----@param command Command
 ---@param o table of read
 ---@param what string "to probe": what its episodes are for
 function arguments.check_run(command, o, what)

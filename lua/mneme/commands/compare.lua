@@ -337,7 +337,6 @@ end
 ---Runs side by side.
 ---@param paths string[] of runs and studies
 ---@param o table? { by = name of a curve, all = true }
----@return string text
 ---@return string? warning
 ---@return string? by the curve
 function compare.text(paths, o)
@@ -414,7 +413,6 @@ local function draw(o, paths, by)
   return 0
 end
 
----@return integer status
 function compare.run(o)
   local paths = o.paths
   for _, option in ipairs(options.drawing) do

@@ -91,7 +91,6 @@ end
 
 ---Completions of the last argument, sorted, without duplicates.
 ---@param words string[] the command line after `mneme`, the last one incomplete
----@return string[]
 function complete.list(words)
   local start, seen, list = words[#words] or "", {}, {}
   for _, offer in ipairs(offers(words)) do

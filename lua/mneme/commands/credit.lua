@@ -104,7 +104,6 @@ end
 
 -- ---- the command ----
 
----@return integer status
 function command.run(o)
   if o.out and o.episodes > 1 then errors.usage "credit: out= shows one episode, and episodes= asks for several" end
   arguments.check_run(command, o, "to explain")

@@ -139,8 +139,6 @@ local function place(t, k)
 end
 
 ---Compare two trajectories.
----@param a Trajectory
----@param b Trajectory
 ---@param env string? where the rules of both are: see trajectory_replay.lua
 ---@return boolean same
 ---@return string text what differs
@@ -221,9 +219,7 @@ end
 ---Compare what two runs logged, step by step, and the newest checkpoints of one step.  A run that was stopped has logged that step besides,
 ---and the means of its next line begin there: such lines are counted, not compared.
 ---@param a string RUN or metrics.jsonl
----@param b string
 ---@return boolean same
----@return string text
 function diff.runs(a, b)
   local out, rows = {}, {}
   if files.is_folder(a) and files.is_folder(b) then
@@ -261,7 +257,6 @@ end
 
 -- ---- the command ----
 
----@return integer status
 function diff.run(o)
   local words, env = o.things, o.env
   if #words ~= 2 then errors.usage(("diff: expected two things to compare, got %d"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end

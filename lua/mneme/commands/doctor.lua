@@ -98,7 +98,6 @@ local function parts()
   return list
 end
 
----@return integer status
 function doctor.run()
   local rows, missing, status = {}, {}, 0
   for _, part in ipairs(parts()) do

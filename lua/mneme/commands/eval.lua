@@ -104,9 +104,7 @@ end
 local SEQUENCES = 2000             -- default for data sets that draw their examples
 
 ---A run's data set, with settings changed as given, and its model from the newest (or best) checkpoint.
----@param folder string
 ---@param settings table<string, any>
----@param best boolean
 ---@return SequenceTask
 ---@return SequenceModel
 ---@return number step of the checkpoint
@@ -164,7 +162,6 @@ end
 
 -- ---- the command ----
 
----@return integer status
 function eval.run(o)
   local env = o.env_settings
   check(o)

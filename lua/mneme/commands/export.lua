@@ -42,8 +42,6 @@ terminated, truncated, and what was recorded at each step.]],
 -- ---- parameters ----
 
 ---What a core is, besides its parameters: equations and states, the axes of which `sizes` explains; `start`: initial values other than 0.
----@param core Core
----@return table
 function export.about_core(core)
   if not core.states then return { name = core.name, config = core.config, d_out = core.d_out, module = layout.describe(core.module) } end      -- an encoder
   local d, states = cores.definition(core.file or core.name), {}
@@ -148,8 +146,6 @@ local function column(t, field)
 end
 
 ---The arrays of a trajectory, as tensor/npz.lua writes them.
----@param t Trajectory
----@return table[]
 function export.arrays(t)
   local terminated, truncated = ffi.new("uint8_t[?]", t.steps), ffi.new("uint8_t[?]", t.steps)
   for step = 0, t.steps - 1 do

@@ -67,7 +67,6 @@ local kinds_of = { core = "cores", experiment = "experiments", environment = "en
 
 ---The meaning of a name, in one line, where an error suggests it: see base/meanings.lua.
 ---@param kind string "setting", "core setting", "argument", "command", "core", "environment" ...
----@param name string
 ---@return string?
 function help.meaning(kind, name)
   if kind == "core setting" then return core_setting_docs[name] end
@@ -179,7 +178,6 @@ end
 local function file_of(kind, name, word) return name:find "%.lua$" and name or registry.file(kind, name, word) end
 
 ---What a core is, with these settings of it.
----@param name string
 ---@param words string[]? key=value, or core.key=value
 local function core_text(name, words)
   local d, keys, rows, cfg = core.definition(name), core_setting_docs, {}, { core = { name } }
@@ -378,19 +376,14 @@ local function topics()
 end
 
 ---Is there a page about this word?
----@param word string
----@return boolean
 function help.is_topic(word) return topics()[word] ~= nil end
 
 ---The names of all topics, sorted.
----@return string[]
 function help.names() return tables.keys(topics()) end
 
 ---The text about an op, environment, core, setting or kind of thing.
----@param topic string
 ---@param kind string? "core", "attention", "dataset", "learner", "op" or "env": the one of that name, where something else has it too
 ---@param words string[]? settings of a core, "remember=40"
----@return string
 function help.text(topic, kind, words)
   if type(topic) ~= "string" then errors.raise(("help: a %s, expected a topic such as \"gru\" or \"mn.cat\""):format(type(topic))) end
   if named_texts[kind] then
@@ -448,7 +441,6 @@ function help.show(topic, kind, words) io.stdout:write(help.text(topic or "confi
 -- ---- the command ----
 
 ---What `mneme help` says without a topic.
----@return string
 function help.overview()
   local rows = {}
   for i, c in ipairs(commands.all()) do rows[i] = { options.usage(c):gsub("^mneme ", ""):gsub(" %[key=value ...%]", ""), c.doc } end
@@ -469,7 +461,6 @@ local pages = { man = function() return require("mneme.commands.man").page() end
   commands = function() return options.markdown(commands.all()) end }
 
 ---What `mneme help` makes besides pages.
----@param name string
 ---@return Command?
 function help.part(name) return name == "annotations" and require "mneme.commands.annotations" or nil end
 

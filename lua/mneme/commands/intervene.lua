@@ -80,7 +80,6 @@ end
 ---The table of an experiment.
 ---@param pairs_of table[] from paired_episodes.play
 ---@param at integer the step of the intervention
----@return string text
 function intervene.report(pairs_of, at)
   local cases, longest, refused = paired_episodes.reaching(pairs_of, at)
   local reached, rest = #cases + refused, ""
@@ -112,7 +111,6 @@ local function words_of_map(o)
   return each > 1 and setting_types.without(o.words, "erase", "at") or nil
 end
 
----@return integer status
 function intervene.run(o)
   local map = words_of_map(o)
   if map then return arguments.run(require "mneme.commands.where", map) end

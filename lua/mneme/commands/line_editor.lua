@@ -61,7 +61,6 @@ local function new(options)
 end
 
 ---The next line, without its newline; nil at the end.
----@param prompt string
 ---@return string?
 function Line:read(prompt)
   if not self.lib then
@@ -77,7 +76,6 @@ function Line:read(prompt)
 end
 
 ---Add a line to the history, also for later sessions.
----@param text string
 function Line:keep(text)
   if not self.lib or not text:find "%S" then return end
   files.make_folder(self.history:match "^(.*)/")

@@ -50,7 +50,6 @@ a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints, trajectori
 ]]
 
 ---The whole page.
----@return string
 function man.page()
   local out = {
     (".TH MNEME 1 \"\" \"mneme %s\" \"User Commands\""):format(version),

@@ -118,10 +118,6 @@ function types.size(text)
 end
 
 ---Refuse the value of an option.
----@param command Command
----@param option Option
----@param text string
----@param expected string
 ---@param hint string?
 function options.refuse(command, option, text, expected, hint)
   errors.raise(("%s: %s=%s, expected %s"):format(command.name, option[1], text, expected), { status = 2, setting = option[1], given = text,
@@ -129,10 +125,7 @@ function options.refuse(command, option, text, expected, hint)
 end
 
 ---Set an option from a text, or an error that names what was given and what is expected.
----@param command Command
 ---@param o table gets the value
----@param option Option
----@param text string
 function options.set(command, o, option, text)
   local value, expected, near = types[option.type](text, option, command)
   if value == nil then options.refuse(command, option, text, expected, near and ("did you mean '%s'?"):format(near)) end
@@ -235,7 +228,6 @@ local stored_by_run = { setmetatable({ with = "resume" }, { __index = stored_cod
 -- ---- what a command has ----
 
 ---The options of a command: its own, and those of every command that reads stored code.
----@param command Command
 ---@return Option[]
 function options.of(command)
   local list = { unpack(command.options or {}) }
@@ -243,7 +235,6 @@ function options.of(command)
   return list
 end
 
----@param command Command
 ---@return table<string, Option>
 function options.by_name(command)
   local map = {}
@@ -251,7 +242,6 @@ function options.by_name(command)
   return map
 end
 
----@param command Command
 ---@return string[] names sorted
 function options.names(command)
   local list = {}
@@ -267,7 +257,6 @@ function options.takes(command, what)
 end
 
 ---The values that completion offers; {} for others than choices.
----@return string[]
 function options.values(option) return option.type == "switch" and { "0", "1" } or option.choices or {} end
 
 -- ---- shown ----
@@ -275,8 +264,6 @@ function options.values(option) return option.type == "switch" and { "0", "1" } 
 local of_type = { switch = "1", folder = "FOLDER", run = "RUN", size = "1280x800", seeds = "3..7", text = "TEXT", list = "A,B" }
 
 ---A value of an option, as help shows and the tests read it.
----@param option Option
----@return string
 function options.example(option)
   if option.example then return option.example end
   if option.type == "switch" then return option.default == true and "0" or "1" end
@@ -302,7 +289,6 @@ local function meaning_of(option)
 end
 
 ---The options as rows { "key=example", what it means }.
----@param list Option[]
 ---@return string[][]
 function options.rows(list)
   local rows = {}
@@ -311,8 +297,6 @@ function options.rows(list)
 end
 
 ---"mneme export RUN|FILE.mnt to=FILE [key=value ...]"
----@param command Command
----@return string
 function options.usage(command)
   local parts, own, more = { "mneme " .. command.name }, options.of(command), command.others ~= nil
   for _, argument in ipairs(command.arguments or {}) do
@@ -329,8 +313,6 @@ local other_settings = { script = "Other keys are settings of the script: mneme 
   env = "Other keys are settings of the environment or data set: corridor=200, or env.corridor=200." }
 
 ---What a command is, and its options.
----@param command Command
----@return string
 function options.section(command)
   local text = { layout.prose(options.usage(command)), "\n", layout.prose(command.doc) }
   if command.about then text[#text + 1] = layout.prose(command.about) end
@@ -342,8 +324,6 @@ function options.section(command)
 end
 
 ---The help of a command.
----@param command Command
----@return string
 function options.page(command)
   local text = { "usage: ", options.section(command) }
   if command.others then text[#text + 1] = "\n" .. layout.prose(other_settings[command.others]) end
@@ -353,8 +333,6 @@ function options.page(command)
 end
 
 ---All commands and their options as Markdown: docs/commands.md.
----@param list Command[]
----@return string
 function options.markdown(list)
   local out = { "# Commands\n\nWhat each command takes; `mneme help commands` prints this page.\n" }
   local function rows(of)
@@ -382,7 +360,6 @@ local commands = { names = { "run", "eval", "view", "play", "diff", "intervene",
 local known = {}
 for _, name in ipairs(commands.names) do known[name] = true end
 
----@param name string
 ---@return Command? nil: there is none
 function commands.find(name) return known[name] and require("mneme.commands." .. name) or nil end
 

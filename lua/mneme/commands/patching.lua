@@ -12,9 +12,6 @@ local command = {}
 local LONGEST = 2000               -- steps of an episode
 
 ---A figure of the map.
----@param job Patching
----@param title string
----@return table
 function command.figure(job, title)
   return job.map:figure(title, ("Rows with an arrow: the change of the first part that reaches step %d through the second alone, the strongest. Cells without "
     .. "colour move less than %.0f %%."):format(job.decision, 100 * contributions.LITTLE))
@@ -44,9 +41,7 @@ local function write(job, o, about)
 end
 
 ---The report of a map: what all of A's memory does at the last column, and the map.
----@param job Patching
 ---@param space Space of the actions
----@return string
 function command.report(job, space)
   local c = #job.map.steps
   local all = job.cells[1][c]
@@ -60,7 +55,6 @@ end
 
 ---@param o table of intervene.check: folder, patch, decision, at, every, seed, greedy, best, checkpoint, out
 ---@param env table settings of the environment
----@return integer status
 function command.main(o, env)
   local histories, p, outcomes = {}, nil, {}
   for k = 1, 2 do

@@ -159,7 +159,6 @@ local function next_of(played, o)
   return { "run", script and o.name or "train", not script and "env=" .. o.name or nil }
 end
 
----@return integer status
 function play.run(o)
   play.prepare(o)
   local scripted = o.keys or o.out

@@ -28,10 +28,8 @@ than chance.  What can be read need not be used: mneme where RUN.]],
 -- ---- what came of it ----
 
 ---The table of a fact, with its control.
----@param job Readings
 ---@param fact table { name, kind }
 ---@param causes PartMap? the stored map of erasing
----@return string
 function probe.report(job, fact, causes)
   local map, sum, n = job:map(fact), 0, 0
   if causes and map.needed then map:mark_used(causes, 1) end
@@ -44,9 +42,7 @@ function probe.report(job, fact, causes)
 end
 
 ---All numbers, for JSON.
----@param job Readings
 ---@param about table what the file says besides
----@return table
 function probe.numbers(job, about)
   about.steps, about.parts, about.facts = job.steps, {}, {}
   for at, part in ipairs(job.parts) do about.parts[at] = part.word end
@@ -73,7 +69,6 @@ local function write(job, o, p)
   end
 end
 
----@return integer status
 function probe.run(o)
   arguments.check_run(probe, o, "to probe")
   if o.episodes > readings.most then

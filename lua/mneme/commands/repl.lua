@@ -21,7 +21,6 @@ local EVERY = 1000                                   -- instructions between two
 local NAME = "=repl"
 
 ---Compile a piece of Lua; an expression returns its values.
----@param text string
 ---@return function? chunk
 ---@return string? problem
 ---@return boolean? unfinished more lines may complete it
@@ -44,7 +43,6 @@ local function interrupted()
 end
 
 ---Run a chunk that Ctrl-C can interrupt; print its results or its error.
----@param chunk function
 ---@return boolean ok
 function repl.execute(chunk)
   C.mn_watch_signals(true)
@@ -84,7 +82,6 @@ end
 
 ---Completions of a word: "mn.lin" -> { "mn.linear", "mn.linear_attention" }.
 ---@param word string names with dots and colons between
----@return string[]
 function repl.offers(word)
   if word:sub(1, 1) == "?" then
     local list = repl.offers("mn." .. word:sub(2))

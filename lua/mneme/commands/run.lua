@@ -38,7 +38,6 @@ local function text_of(path) return files.is_file(path) and files.read(path) or 
 ---Run a script once for each seed.
 ---@param path string of the script
 ---@param words string[] its command line, without seeds and jobs
----@param seeds number[]
 ---@param at_a_time integer? runs at a time
 ---@param run_one fun(words: string[]): integer runs `mneme run` with these words in this process; its exit status
 ---@return integer status 0; or that of the first run that failed, or of the signal that stopped them

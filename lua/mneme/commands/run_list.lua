@@ -122,7 +122,6 @@ local function study_row(path, name)
 end
 
 ---The runs and studies below a folder, newest first; those of a study where the folder is one.
----@param folder string
 ---@return table[] rows { name, time, state = "running", "finished", "stopped", ..., script, core, step, wanted, score, key = which number the
 ---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
 ---  set that of the most frequent answer, normalised = the score between no memory (0) and a perfect one (1); nil: not known }
@@ -245,7 +244,6 @@ end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
 ---@param o table { folder, sort, where = setting -> value that the rows have }, each or none
----@return string
 ---@return { path: string, study: boolean }? newest
 function run_list.text(o)
   if not o.folder and not files.is_folder "runs" then return "there are no runs here yet\n" end

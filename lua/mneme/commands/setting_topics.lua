@@ -148,7 +148,6 @@ local function axes_text()
 end
 
 ---A setting that only experiments declare: what each says that it means.
----@param key string
 ---@return (fun(): string)[]? texts nil: no experiment has it
 function setting_topics.of_experiments(key)
   if not key:find "^[%a_][%w_]*$" then return nil end
@@ -190,7 +189,6 @@ local also = { claims = "claim", verdicts = "verdict", trials = "trial", points 
   sources = "source" }
 
 ---What an option is in each command that has it; nil: none has.
----@param key string
 ---@return string?
 function setting_topics.of_option(key)
   local rows, seen = {}, {}

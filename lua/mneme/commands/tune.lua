@@ -172,7 +172,6 @@ local function hand_over(o, t)
   return 0
 end
 
----@return integer status
 function tune.run(o)
   if tables.has(o.rest, "--help") then             -- its help, and the settings of the script, which are what can be tuned
     io.stdout:write(require("mneme.commands.options").page(tune), "\n")

@@ -166,7 +166,6 @@ local function too_late(at, steps)
 end
 
 ---Go to the step of the interventions and apply them: the untouched and the altered agent are shown side by side.
----@param shown Viewer
 ---@param o table list, at, for: see parse
 function view.intervene(shown, o)
   shown:go_to(o.at)
@@ -225,7 +224,6 @@ local function prepare(shown, painter, o)
 end
 
 ---Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
----@param shown Viewer
 ---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.prepare
 ---@return integer frames written
 function view.export(shown, o)
@@ -282,7 +280,6 @@ function view.export(shown, o)
 end
 
 ---Write an episode as an HTML file that plays it: the one shown, or the episode number `episodes`.
----@param shown Viewer
 ---@param o table out, episodes, at, theme, wait: see view.prepare
 function view.write_page(shown, o)
   if shown.at == 0 then shown:forward() end
@@ -319,7 +316,6 @@ local function shelf(o)
 end
 
 ---The command `mneme view`.
----@return integer status
 function view.run(o)
   view.prepare(o)
   local many = not o.out and #o.list == 0 and #o.things == 1 and files.is_folder(o.things[1]) and not files.is_file(o.things[1] .. "/config.json")

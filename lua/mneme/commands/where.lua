@@ -107,7 +107,6 @@ end
 
 ---The table of a map.
 ---@param result PartMap of CausalMap:view
----@return string
 function where.report(result)
   if #result.steps == 0 then return "the episodes end at step 0: there is nothing to erase before\n" end
   local more = #result.map:columns_of(nil, true)
@@ -275,7 +274,6 @@ local function tell(o, env, asked, result)
   return true
 end
 
----@return integer status
 function where.run(o)
   local env = o.env_settings
   check(o)

@@ -25,7 +25,6 @@ end
 
 ---The code points of UTF-8 text.
 ---@param data ffi.cdata* uint8_t[bytes]
----@param bytes number
 ---@return ffi.cdata*? code int32[count], or nil
 ---@return number count; where it is no UTF-8, the offset of the first byte (from 0) that cannot be
 function corpus.decode(data, bytes)
@@ -58,7 +57,6 @@ end
 
 ---Read a text; an empty one and one that is not UTF-8 are errors that name the file and the byte.
 ---@param path string "": the text of Debian's package fortunes, or Coriolanus where that is not installed
----@return string text
 ---@return string? instead the file that is read in place of the package's
 function corpus.read(path)
   local parts, list = {}, files_of(path)
@@ -88,7 +86,6 @@ for c = 0x80, 0xFF do class[c] = WORD end
 local LONGEST = 256                -- bytes of a chunk
 
 ---The words of a text, each sign and each new line on its own; other spaces only divide.
----@param text string
 ---@param f fun(word: string)
 function corpus.words(text, f)
   local at, n = 1, #text
@@ -104,7 +101,6 @@ end
 
 ---The same, losing nothing: one space goes with the word or sign behind it, others stand alone; what is longer than
 ---any word is cut.
----@param text string
 ---@param f fun(chunk: string)
 function corpus.chunks(text, f)
   local at, n = 1, #text

@@ -21,7 +21,6 @@ end
 ---The right action now.
 ---@param fact table of decisions.acting
 ---@param truth table<string, number|number[]> of the facts that it names
----@param actions integer
 ---@return integer? action from 0; nil: any will do, or it is not known
 function decisions.right(fact, truth, actions)
   local value = truth[fact.name]
@@ -41,7 +40,6 @@ local function nothing() return { wrong = 0, drawn = 0, clear = 0 } end
 ---The wrong decisions of an episode.
 ---@param fact table of decisions.acting
 ---@param entries Entry[] its steps
----@param actions integer
 ---@return table count { wrong = decisions; drawn = those where the right action had more probability than the one drawn; clear = where it had twice as
 ---  much; first = Entry of the first of the others, right = the right action there }
 function decisions.of_episode(fact, entries, actions)
@@ -59,7 +57,6 @@ function decisions.of_episode(fact, entries, actions)
 end
 
 ---Counts the wrong decisions of many environments: call note() between forward() and step(), and take(b) when an episode of b has ended.
----@param p Stepper
 ---@return table? counter { note(), take(b) -> { wrong, drawn, clear } as of_episode has them }; nil: which action is right is not known
 function decisions.counter(p)
   local fact, counts, truth = decisions.acting(p.env.to_know), {}, {}

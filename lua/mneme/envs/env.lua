@@ -80,7 +80,6 @@ local function singly(settings)
 end
 
 ---An environment of a file, which returns the table that mn.env takes, or a function(settings) that returns it.
----@param path string
 ---@param own any what the file returned; a table is copied
 ---@param settings table? what a function of the file reads; num_envs, seed, time_limit
 ---@return Env
@@ -140,7 +139,6 @@ function envs.new(name, settings)
 end
 
 ---The environment of that name, which a file says; of a vector of Gymnasium single copies: one of Mneme's, no file of Lua.
----@param name string
 ---@param settings table?
 ---@return Env
 function envs.known(name, settings)

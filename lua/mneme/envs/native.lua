@@ -124,7 +124,6 @@ end
 -- ---- what there is ----
 
 ---Every environment there is: { name, version, doc, params, actions }, in alphabetical order.
----@return table[]
 local function list()
   local found = {}
   for i = 0, C.mn_env_count() - 1 do
@@ -151,8 +150,6 @@ end
 
 ---A declared fact.  Kinds: "class", "number"; "action": a class that is the right action now, none where it is below 0; "action@FACT": the right
 ---action where FACT is 0, none elsewhere; there one may decide again until the episode ends, and the last decision counts.
----@param name string
----@param kind string
 ---@return table? fact { name, kind = "class"|"number", acts = it is the right action, when = FACT or nil }; nil: no such kind
 local function fact_of(name, kind)
   if kind == "class" or kind == "number" then return { name = name, kind = kind } end
@@ -179,7 +176,6 @@ local function popgym_name(name)
 end
 
 ---The environment of that name, or of POPGym's ID, "popgym:BattleshipEasy" or "popgym-BattleshipEasy-v0", which says the level, too.
----@param name string
 ---@return integer number from 0
 ---@return string? level
 local function find(name)
@@ -382,7 +378,6 @@ local horizons = {
 }
 
 ---The steps between an observation and its last use.
----@param env Env
 ---@return integer? steps nil: the settings do not determine it
 ---@return string? words "the corridor is 200"
 local function horizon(env)

@@ -36,7 +36,6 @@ end
 
 ---Those of a script, in the order of their names: { card = { 2, codes = 52 }, place = { 3 }, eye = { 64, 64, 3, dtype = "u8" } }.
 ---@param what string the environment
----@param given table
 ---@param actions integer? there is a mask of that many
 ---@return ObservationPart[]
 ---@return integer size of a row
@@ -66,7 +65,6 @@ function observation_parts.of_script(what, given, actions)
 end
 
 ---Write what a script gave as an observation into a row.
----@param parts ObservationPart[]
 ---@param given any { card = { 3, 4 }, place = { 0, 0.5, 1 } }; a part of one value may be a number
 ---@param into number[] receives the row
 ---@return string? wrong what was given; nil: it fits
@@ -98,7 +96,6 @@ function observation_parts.flatten(parts, given, into)
 end
 
 ---A row as a script has it: lists by name.
----@param parts ObservationPart[]
 ---@param row ffi.cdata*
 ---@return table<string, number[]>
 function observation_parts.lists(parts, row)

@@ -16,7 +16,6 @@ local reference = { names = { "chance", "memoryless", "best" } }
 local function kept(r) return next(r) and r or nil end
 
 ---Of a table that a script made: chance, memoryless and best, each a number or a function that returns one.
----@param spec table
 ---@return ReferenceScores?
 function reference.of_script(spec)
   local r, before = {}, nil
@@ -38,8 +37,6 @@ function reference.of_script(spec)
 end
 
 ---A mean score, short.
----@param score number
----@return string
 function reference.short(score) return score > 0 and score < 1e-3 and "<0.001" or format.short(score) end
 
 ---What guessing scores: without memory where that is known, else with random actions.
@@ -76,8 +73,6 @@ function reference.text(r, score)
 end
 
 ---All of it: "random actions 0.21, no memory 0.5, a perfect memory 1".
----@param r ReferenceScores
----@return string
 function reference.list(r)
   local parts = {}
   for _, item in ipairs { { "chance", "random actions" }, { "memoryless", "no memory" }, { "best", "a perfect memory" } } do

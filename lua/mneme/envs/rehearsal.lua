@@ -82,7 +82,6 @@ local function difference(a, b)
 end
 
 ---Take random steps, save, restore into a second environment of the same settings, and take more in both; an error says what differs.
----@param env Env
 ---@param before integer? steps before the save: 16
 ---@param after integer? steps in both: 64
 function rehearsal.compare(env, before, after)
@@ -119,7 +118,6 @@ end
 ---Save a new environment of the same settings, restore it into a second one, and take 64 random steps in both; an error says what
 ---differs, or what cannot be saved.  Leaves the environment, its random streams and what its functions hold untouched; nothing to do for
 ---environments in C.
----@param env Env
 function rehearsal.check(env)
   if type(env) ~= "table" or not env.world or not env.world.spec then return end
   local put_back, random = keep_outside(env.world.spec), math.random

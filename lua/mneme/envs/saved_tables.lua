@@ -52,9 +52,7 @@ local function encode(x, out, path, seen)
 end
 
 ---A table as text; an error names the path of what cannot be saved.
----@param t table
 ---@param place (fun(path: string[]): string)? "file:line" that sets what is at the path, for errors
----@return string
 function saved_tables.encode(t, place)
   local out = {}
   encode(t, out, {}, { count = 0, place = place })
@@ -94,8 +92,6 @@ local function decode(text, at, known, depth)
 end
 
 ---The table that `encode` wrote, also by versions that wrote no numbers of tables; an error where the text is damaged.
----@param text string
----@return any
 function saved_tables.decode(text) return (decode(text, 1, {}, 0)) end
 
 return saved_tables

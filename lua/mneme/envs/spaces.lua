@@ -296,7 +296,6 @@ end
 
 ---What a script gave as its actions: a space, how many there are, or their names.
 ---@param what string the environment
----@param actions any
 ---@return Space
 function spaces.of_script(what, actions)
   if spaces.is(actions) then return actions end
@@ -335,7 +334,6 @@ function spaces.of_vec(vec, words)
 end
 
 ---The opposite of describe; nothing in a file is believed.
----@param about any
 ---@return Space? space of several numbers; nil: it is none
 function spaces.of_description(about)
   if type(about) ~= "table" or about.kind ~= "box" and about.kind ~= "multi_discrete" then return nil end
@@ -348,8 +346,6 @@ function spaces.of_description(about)
   return fine and space.size == about.size and space or nil
 end
 
----@param x any
----@return boolean
 function spaces.is(x) return getmetatable(x) == Space or getmetatable(x) == Several end
 
 return spaces

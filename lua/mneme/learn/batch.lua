@@ -34,8 +34,6 @@ for _, name in ipairs { "logits", "values", "core_output" } do makers[name] = jo
 
 ---A window on rows from .. to-1 of a sequence.
 ---@param t Tensor a leaf
----@param from integer
----@param to integer
 ---@param timed boolean? is it itself a sequence, of a plan that is run by rows?  nil: as a view is
 ---@return Tensor
 function batches.window(t, from, to, timed)
@@ -92,7 +90,6 @@ local function missing(name)
 end
 
 ---The rollout that a learner has just made.
----@param learner OnPolicy
 ---@return Batch
 function batches.of_rollout(learner)
   return setmetatable({}, { __index = function(batch, name)
@@ -104,8 +101,6 @@ function batches.of_rollout(learner)
 end
 
 ---A batch whose fields are all there.
----@param fields table
----@param learner OnPolicy
 ---@param live Tensor? of a minibatch
 ---@return Batch
 function batches.of(fields, learner, live)
@@ -127,7 +122,6 @@ end
 -- ---- what a rollout writes: observations, actions, rewards, ends, the outcomes of episodes ----
 
 ---Pointers to every row of a [T,B,...] buffer: made once, so that stepping makes no garbage.
----@param t Tensor
 ---@param into table receives them from index `first` on
 ---@param first integer? 0 by default
 ---@return table into
@@ -215,8 +209,6 @@ local MemoryResets = {}
 MemoryResets.__index = MemoryResets
 
 ---@param B integer environments
----@param reset_on_done boolean
----@param context integer
 function batches.resets(B, reset_on_done, context)
   local seen = tensor.new { shape = { B }, dtype = "i32" }
   return setmetatable({ B = B, reset_on_done = reset_on_done, context = context, seen = seen, count = seen:data() }, MemoryResets)

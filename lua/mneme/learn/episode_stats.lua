@@ -122,7 +122,6 @@ function Episodes:mean_return() return mean(self.returns, math.min(self.total, W
 
 ---"score 0.970 over the last 100 episodes (no memory gives 0.5; normalised 0.940), return 3.88", and the same as a table.
 ---@param known ReferenceScores? what guessing and a perfect memory score
----@return string
 ---@return { score: number?, mean_return: number, normalised: number? }
 function Episodes:summary(known)
   local n, score, ret = math.min(self.total, WINDOW), self:score(), self:mean_return()

@@ -5,7 +5,6 @@ local exploration = {}
 
 ---Sets the share of random actions, learner.epsilon[0], for a step of the training.
 ---@param learner table with epsilon_start, epsilon_end and epsilon_decay: over which share of the training it falls
----@param step number
 function exploration.set(learner, step)
   local done = learner:share_done(step)
   if not done and learner.epsilon_start ~= learner.epsilon_end then

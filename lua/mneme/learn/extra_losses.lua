@@ -100,7 +100,6 @@ local function name_of(slot, functions)
 end
 
 ---Refuse a loss that reaches a leaf which the optimiser does not move: called where the update is recorded, before its first step.
----@param learner OnPolicy
 function extra_losses.check_trained(learner)
   local moved, leaf, i = {}, ffi.new "mn_tensor", 0
   for _, p in ipairs(learner.optimiser.parameters) do moved[p.slot] = true end
@@ -121,8 +120,6 @@ function extra_losses.check_trained(learner)
 end
 
 ---The loss of an update: the learner's own, checked, with the extra terms.
----@param learner OnPolicy
----@param batch Batch
 ---@return Tensor loss
 ---@return table<string, Tensor> logged by name, each of one element
 function extra_losses.total(learner, batch)

@@ -26,7 +26,6 @@ local function load(path, name)
 end
 
 ---The names of all learners, sorted.
----@return string[]
 function learners.names()
   local all = {}
   for _, name in ipairs(registry.names "learners") do all[name] = true end
@@ -35,7 +34,6 @@ function learners.names()
 end
 
 ---A learner by name, or by the path of its file.
----@param name string
 ---@return Learner
 function learners.find(name)
   if type(name) ~= "string" then errors.raise(("learner: %s, expected a name such as \"ppo\""):format(type(name) == "nil" and "nil" or "a " .. type(name))) end
@@ -52,7 +50,6 @@ function learners.find(name)
 end
 
 ---The loss of a learner as a text with LaTeX equations; nil: it does not say, or there is no such learner.
----@param name string
 ---@return string?
 function learners.objective(name)
   if name == "supervised" then return require("mneme.learn.supervised").objective end

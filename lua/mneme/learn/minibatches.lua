@@ -26,8 +26,6 @@ local function new(learner, pieces)
 end
 
 ---How many sequences each of `parts` minibatches has; an error where they cannot be equally many.
----@param parts integer
----@return integer
 function Sequences:share(parts)
   if self.count % parts == 0 then return self.count / parts end
   local learner, pieces = self.learner, #self.pieces
@@ -44,7 +42,6 @@ local function add(self, blocks, rows, item_bytes, leaf, n, at)
 end
 
 ---A leaf [rows, n, ...] that `take` fills from a [T or T+1, B, ...] buffer of the learner.
----@param buffer Tensor
 ---@param n integer sequences of a minibatch
 ---@param front Tensor? [W,B,...] rows that stand before: the leaf has W + rows
 ---@param rows integer? of the buffer; default: those of a piece
@@ -62,7 +59,6 @@ function Sequences:leaf_of(buffer, n, front, rows)
 end
 
 ---Leaves that `take` fills with the states which the sequences began in.
----@param n integer
 ---@return table<string, Tensor>
 function Sequences:state_leaves(n)
   local learner = self.learner
@@ -79,7 +75,6 @@ function Sequences:state_leaves(n)
 end
 
 ---Leaves that `take` fills with the sensitivities with which the sequences began (credit=exact, whose rollout is one piece), by kind.
----@param n integer
 ---@return table<table, Tensor[]>
 function Sequences:sensitivity_leaves(n)
   local leaves = {}

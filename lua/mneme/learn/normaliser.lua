@@ -102,7 +102,6 @@ end
 ---Normalise observations by the statistics as they stand.
 ---@param x ffi.cdata* float[rows * n]
 ---@param into ffi.cdata* float[rows * n], which may be x
----@param rows integer
 function Normaliser:observations(x, into, rows)
   local s, most = self.of_observation, self.clip_obs
   local n, mean, scale = s.n, s.mean, s.off
@@ -129,11 +128,9 @@ function Normaliser:scales()
 end
 
 ---What a reward is divided by.
----@return number
 function Normaliser:reward_scale() return self.norm_reward and math.sqrt(variance(self, self.of_return, 0) + EPSILON) or 1 end
 
 ---A reward by the statistics as they stand.
----@param r number
 function Normaliser:reward(r) return clipped(r / self:reward_scale(), self.clip_reward) end
 
 -- ---- while a learner acts ----

@@ -13,7 +13,6 @@ ObGD.__index = ObGD
 
 ---@param networks table[] { name, parameters = leaves, kappa = number }: a leaf may belong to several, and then moves by the sum of their steps
 ---@param o table { streams = B, lr, decay = gamma lambda }
----@return table
 local function new(networks, o)
   local self = setmetatable({ networks = networks, lr_ = o.lr, decay = o.decay, B = o.streams, parameters = {} }, ObGD)
   self.delta, self.over = tensor.new { shape = { self.B } }, tensor.new { shape = { self.B }, dtype = "u8" }
@@ -39,7 +38,6 @@ local function new(networks, o)
 end
 
 ---Record: an objective's gradient goes into a network's trace of one stream.
----@param net table
 ---@param b integer stream
 ---@param objective Tensor one number, which the network's steps raise where delta > 0
 ---@param retain boolean does another objective need the graph?
@@ -61,7 +59,6 @@ function ObGD:apply()
 end
 
 ---The trace of one stream begins again.
----@param b integer
 function ObGD:clear(b)
   for _, net in ipairs(self.networks) do for _, z in ipairs(net.streams[b]) do z:fill(0) end end
 end
@@ -74,11 +71,9 @@ function ObGD:tick()
 end
 
 ---How many updates there were.
----@return number
 function ObGD:updates() return self.count_data[0] + self.count_data[1] * 2 ^ 31 end
 
 ---Numbers of all traces.
----@return integer
 function ObGD:floats()
   local n = 0
   for _, net in ipairs(self.networks) do for _, z in ipairs(net.z) do n = n + z:size() end end
@@ -96,7 +91,6 @@ local function step_of(self, net)
 end
 
 ---The sum of |z| of all networks, which is not finite where a gradient was not.
----@return number
 function ObGD:grad_norm()
   local total = 0
   for _, net in ipairs(self.networks) do for b = 0, self.B - 1 do total = total + net.sum_data[b] end end
@@ -115,11 +109,9 @@ function ObGD:metrics(m)
   end
 end
 
----@return number
 function ObGD:lr() return self.lr_ end
 
 ---What a checkpoint holds, { name, tensor, batch_axis }: obgd.NETWORK.000 ... and obgd.updates.
----@return table[]
 function ObGD:contents()
   local list = {}
   for _, net in ipairs(self.networks) do

@@ -68,14 +68,10 @@ local function of_run(folder, info, what, settings, field)
 end
 
 ---Make the model of a run of supervised learning again.
----@param folder string of the run
----@param info table its config.json
 ---@return SequenceModel
 function rebuild.model(folder, info) return of_run(folder, info, "model", nil, "model").model end
 
 ---Make the environment and the agent of a run again.
----@param folder string of the run
----@param info table its config.json
 ---@param settings table num_envs, seed, time_limit that its environment gets instead of the script's; of one in C any of its settings
 ---@return Env
 ---@return Agent

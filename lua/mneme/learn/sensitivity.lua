@@ -50,7 +50,6 @@ end
 local function rows_of(kind) return kind.before and ops.matmul(kind.weight, kind.before) or kind.weight end
 
 ---Numbers of one environment.
----@return integer
 function Sensitivities:floats()
   local n = 0
   for _, kind in ipairs(self.kinds) do n = n + #kind.S * kind.S[1]:size() / self.B end
@@ -127,7 +126,6 @@ local function record(self, x, done, state, more)
   end
 end
 
----@param core Core
 ---@param B integer environments
 ---@param features (fun(...): Tensor)? what the core reads [T,B,d_in], of the tensors that `look` is given; nil: they are that
 ---@return table sensitivities, all 0: nothing came before
@@ -199,7 +197,6 @@ function Sensitivities:step(x, done, state, more)
 end
 
 ---All that a checkpoint holds of them: { name, tensor }, in order.
----@return table[]
 function Sensitivities:contents()
   local list = {}
   for k, kind in ipairs(self.kinds) do

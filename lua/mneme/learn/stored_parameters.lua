@@ -39,7 +39,6 @@ function stored.of(checkpoint)
 end
 
 ---Puts a checkpoint's parameters into the agent or model that the run's code makes now; an error that names the run where they do not fit.
----@param folder string of the run
 ---@param checkpoint table of runs/folder.lua
 ---@param made Agent|Module
 function stored.into(folder, checkpoint, made)
@@ -50,9 +49,7 @@ function stored.into(folder, checkpoint, made)
 end
 
 ---A checkpoint of a run that is there; an error where there is none.
----@param folder string
 ---@param options { step: number?, best: boolean? }? default: the newest that is whole
----@return table
 function stored.checkpoint(folder, options)
   local run = run_folder.load(folder)
   local checkpoint = options and options.step and run:of_step(options.step) or options and options.best and run:best() or run:latest()

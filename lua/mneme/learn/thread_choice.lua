@@ -25,8 +25,6 @@ local function numbers(most)
 end
 
 ---An observer of a training (see trainer.lua); nil where the number of threads is given, or there is no choice.
----@param learner table
----@param _ Run
 ---@param steps fun(): number
 ---@return ThreadChoice?
 function thread_choice.open(learner, _, steps)

@@ -75,7 +75,6 @@ local function contents(learner)
 end
 
 ---Puts a checkpoint back: everything that is in `contents`, by name, type and shape.
----@param learner table
 ---@param checkpoint table of checkpoints.read
 function trainer.restore(learner, checkpoint)
   for _, item in ipairs(learner:contents()) do

@@ -16,8 +16,6 @@ local validation = {}
 local HeldOut = {}
 HeldOut.__index = HeldOut
 
----@param dataset SequenceTask
----@param model SequenceModel
 ---@param options { split: string, carry: boolean, whole: boolean? } carry: the state is carried from batch to batch of a text;
 ---  whole: no signal ends it early, since a part would pass for the result
 ---@return HeldOut
@@ -78,7 +76,6 @@ local function half_interval(groups, key, ratio, asked)
 end
 
 ---Evaluate `batches` batches, from the first; no more than the part has.
----@param batches integer
 ---@return table { loss, loss_half, accuracy, accuracy_low, accuracy_high, asked, sequences, perplexity, commonest (the
 ---  accuracy of always giving the most frequent answer), bits_per_character (nil if unknown) }; of fewer
 ---  batches where a signal came; halves and ends of intervals are nil of a single sequence

@@ -122,7 +122,6 @@ function PQN:batch()
 end
 
 ---Half the mean squared distance of Q from its target.
----@param batch Batch
 ---@return Tensor loss
 ---@return table<string, Tensor> logged
 function PQN.loss(_, batch)
@@ -175,7 +174,6 @@ function PQN:setup()
 end
 
 ---With the window.
----@return table[]
 function PQN:contents()
   local list, front, core = on_policy.contents(self), self.front, self.agent.core
   for _, row in ipairs(front and front.rows or {}) do list[#list + 1] = { "window." .. row[1], row[2], batch_axis = 2 } end

@@ -40,7 +40,6 @@ $\alpha$ is lr, $\kappa$ kappa and kappa_value, $c_e$ entropy_coef; traces are c
 
 ---What the parameters rise along, for one step of one stream: `step` has logits [1,1,actions], values [1,1], policy, actions [1,1] and
 ---entropy [1], entropy_coef with the sign of delta.
----@param step table
 ---@return Tensor of the policy's network, one number
 ---@return Tensor of the value's
 function Stream.loss(_, step)
@@ -253,7 +252,6 @@ function Stream:update()
 end
 
 ---Its plans.
----@return table[]
 function Stream:plans()
   local list = { { "act", self.pieces[1].act }, { "follow", self.follow } }
   for b = 0, self.B - 1 do list[#list + 1] = { "update", self.lanes[b].learn } end
@@ -261,7 +259,6 @@ function Stream:plans()
 end
 
 ---What a checkpoint holds: traces of each stream, and its sensitivities.
----@return table[]
 function Stream:contents()
   local list = batches.checkpoint.contents(self)
   for b = 0, self.B - 1 do
@@ -273,7 +270,6 @@ function Stream:contents()
 end
 
 ---One line: which agent, on what, and the memory that learning takes.
----@return string
 function Stream:headline()
   local past = 0
   for b = 0, self.B - 1 do past = past + (self.lanes[b].past and 2 * self.lanes[b].past:floats() or 0) end
@@ -285,7 +281,6 @@ local class = define(Stream)
 class.carry, class.horizon = true, 0
 
 ---The parameters that lead to a head: 1 the policy's or Q's, 2 the value's.
----@param head integer
 ---@return Tensor[]
 function class:parameters_of(head)
   local list, agent = {}, self.agent
@@ -303,8 +298,6 @@ function class:networks()
 end
 
 ---What stream b expected of the step that it has just made.
----@param b integer
----@return number
 function class:predicted(b) return self.pieces[1].at.values[b] end
 
 return class

@@ -28,12 +28,9 @@ Here $\alpha$ is lr and $\kappa$ kappa. Actions are the largest Q, and with prob
 function StreamQ.loss(_, step) return (tensor.ops.pick(step.logits, step.actions):sum()) end
 
 ---One network: all that leads to Q.
----@return table[]
 function StreamQ:networks() return { { name = "q", parameters = self:parameters_of(1), kappa = self.kappa } } end
 
 ---Q of what stream b did, whose trace begins there where that was not the largest.
----@param b integer
----@return number
 function StreamQ:predicted(b)
   local at = self.pieces[1].at
   local q = at.logits[b * self.agent.actions + at.actions[b]]

@@ -219,7 +219,6 @@ end
 
 ---Can environment and agent of a run be made without any code of the user's?
 ---@param about table its config.json
----@return boolean
 local function of_library(about)
   local name = type(about.core) == "table" and about.core.name
   return not about.env_of_script and not of_script(about) and type(name) == "string" and not name:find "[^%w_]"
@@ -228,7 +227,6 @@ end
 
 ---Make the agent of a run again; not one that is of_script.
 ---@param about table from describe
----@param env Env
 ---@return Agent
 local function remade(about, env)
   return agent { env = env, core = cores.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,

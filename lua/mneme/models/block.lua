@@ -11,7 +11,6 @@ local tensor = require "mneme.tensor.tensor"
 local block = {}
 
 ---What the last product of a sub-layer is followed by: give it to the attention's `out`.
----@param flow string
 ---@return string act
 function block.closing(flow) return flow == "postnorm" and "none" or "relu" end
 

@@ -188,8 +188,6 @@ local STEPS = { 0.02, 0.005, 0.00125 }
 ---Does a slope agree with a difference quotient of f?  Of both sides, or of one, so that a kink nearby on the
 ---other side does no harm; where there are kinks on both sides, smaller steps may still lie between them.
 ---@param f fun(h: number): number the loss, moved by h
----@param slope number
----@param tolerance number
 ---@param noise number rounding error of f
 ---@return boolean, number quotient
 function rig.agrees(f, slope, tolerance, noise)
@@ -213,7 +211,6 @@ local STEPS_READ, STREAMS = 12, 6         -- steps of an episode, and episodes, 
 rig.CLOSE = 0.999                         -- weights that agree better are the same up to rounding
 
 ---The frame of the last of T steps, as scenes get it, and what heads of the first layer read where one step's value is 1 (j < T), or all (T).
----@param c Core
 ---@param stream integer of the random inputs
 ---@return table frame
 ---@return table? read read[j][i], i over heads and channels; nil: `v` or `retrieved` is not probed

@@ -57,8 +57,6 @@ function reads.check(word, core, build)
 end
 
 ---Does a step of the past have a weight in this way of reading?
----@param way string
----@return boolean
 function reads.has_weights(way)
   for _, one in ipairs(reads.with_weights) do if one == way then return true end end
   return false
@@ -371,7 +369,6 @@ local function configure(name, d, given, ignore_unknown)
 end
 
 ---Refuse settings that a core does not have.
----@param name string
 ---@param given table<string, any>
 local function check_settings(name, given) configure(name, definition(name), given) end
 

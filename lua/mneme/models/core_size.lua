@@ -76,7 +76,6 @@ local wanted = setmetatable({}, { __mode = "k" })
 
 ---Notes what the size of a core is to be that a script will make from these settings.
 ---@param spec table cfg.core
----@param sizing table
 local function want(spec, sizing) wanted[spec] = sizing end
 
 -- Settings of a core with the width of its input.
@@ -90,7 +89,6 @@ end
 ---@param spec table { "gru", ... }
 ---@param d_in integer? of the core
 ---@param build fun(core: Core): Module
----@return integer
 local function count(spec, d_in, build)
   return nn.dry(function() return build(core.new(with_input(spec, d_in))):count() end)
 end

@@ -26,7 +26,6 @@ end
 ---weights are taken once forward and twice backward.  What is around the core, and acting, is not counted.
 ---@param name string of the core
 ---@param config table its settings
----@return number
 function costs.training(name, config)
   local cost = nn.dry(core.new, name, config, true):describe().cost
   return 3 * cost.products + cost.forward + cost.backward
@@ -60,7 +59,6 @@ end
 ---What `mneme list cores` prints.
 ---@param given table<string, string> settings, as texts
 ---@param N integer as in all
----@return string
 function costs.list(given, N)
   local list = costs.all(given, N)
   local lines = {}

@@ -276,7 +276,6 @@ local usual = { discrete = "categorical", multi_discrete = "multi_categorical", 
 local M = {}
 
 ---The kind of distribution for a space: the one asked for, or else the usual.
----@param space Space
 ---@param asked string|table|nil a name, or a kind of one's own
 ---@return table kind { size(space), of(parameters, space, epsilon), means = the head gives means and a deviation is learned beside it,
 ---  values = the parameters are Q values: epsilon [1], a share of random actions, or nil; each = what a parameter of an action is }
@@ -300,7 +299,6 @@ function M.for_space(space, asked)
 end
 
 ---A Draw: see above.
----@param clock Tensor
 ---@param first integer?
 ---@return Draw
 function M.draw(clock, first) return setmetatable({ clock = clock, first = first or 0 }, Draw) end

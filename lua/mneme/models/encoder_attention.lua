@@ -19,8 +19,6 @@ local attention = {}
 local definitions = {}
 
 ---The definition of an attention by name.
----@param name string
----@return table
 function attention.definition(name)
   if not definitions[name] then
     local path = registry.file("attentions", name, "attention")
@@ -38,7 +36,6 @@ local counts = { k = 1, landmarks = 1, iterations = 1, conv_kernel = 0, window =
                  random_blocks = 0, chunk = 1, rho = 1, m = 1 }
 
 ---All settings of an attention: its defaults and what was given.
----@param name string
 ---@param given table?
 ---@param ignore_unknown boolean? for files that list keys which do not apply
 function attention.configure(name, given, ignore_unknown)
@@ -61,7 +58,6 @@ function attention.configure(name, given, ignore_unknown)
 end
 
 ---Build an attention: attention.new("linformer", { k = 32 }, { H = 4, D = 64, N = 512 }).
----@param name string
 ---@param cfg table its settings
 ---@param sizes { H: integer, D: integer, N: integer }
 ---@return Module m(q, k, v, extras), all [B,H,N,dh]; extras by name

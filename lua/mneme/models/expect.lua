@@ -24,9 +24,6 @@ function expect.raises(f, pattern, ...)
 end
 
 ---The larger of two numbers; NaN where one of them is: math.max forgets it at the next number.
----@param a number
----@param b number
----@return number
 function expect.larger(a, b) return (a ~= a or b <= a) and a or b end
 
 return expect

@@ -31,7 +31,6 @@ local function channels(bias, H)
 end
 
 ---A gate that forgets, keep = 1 - sigmoid(bias).
----@param name string
 ---@param bias Tensor [H*n]
 ---@param H integer heads
 function start.forgets(name, bias, H)
@@ -47,7 +46,6 @@ end
 
 ---A gate that forgets and is an outer product of two, keep = 1 - sigmoid(p) sigmoid(bias): the channels of `bias` differ, p is
 ---the same for all.
----@param name string
 ---@param bias Tensor [H*n]
 ---@param p Tensor [H*m]
 ---@param H integer heads
@@ -69,7 +67,6 @@ end
 
 ---A gate that keeps, keep = sigmoid(bias), as the forget gate of an LSTM; with `input`, the bias of an input gate, that gate
 ---begins as 1 - keep (Tallec and Ollivier 2018, section 3).
----@param name string
 ---@param bias Tensor [n]
 ---@param input Tensor? [n]
 function start.keeps(name, bias, input)
@@ -83,7 +80,6 @@ function start.keeps(name, bias, input)
 end
 
 ---A decay that is a function of a parameter.
----@param name string
 ---@param leaf Tensor [n]
 ---@param keep_of fun(x: number, i: integer): number
 ---@param value_of fun(keep: number, i: integer): number
@@ -171,7 +167,6 @@ end
 local function steps_of(keep) return keep >= 1 and math.huge or keep <= 0 and 0 or math.log(0.5) / math.log(keep) end
 
 ---The half-lives of what a core writes, in steps, from its parameters and a zero input: how its gates begin, of a new core.
----@param core Core
 ---@return table[]? layers { shortest, median, longest } over the elements of each layer's state, math.huge where nothing is forgotten; nil:
 ---  the core has no gate that forgets, or one whose half-life is not known
 function start.half_lives(core)
@@ -219,8 +214,6 @@ local function left(n)
   return ("2^-%.0f of it is left there with a zero input, "):format(n) .. (n > NONE and "which is 0 in float32, as is its gradient" or "and of its gradient")
 end
 
----@param core Core
----@param env Env
 ---@return string? warning "core agalite forgets half of what it writes every 0.71 steps at the start, and the corridor is 200: ..."
 function start.warning(core, env)
   local layers, back, steps, words = core:half_lives(), core:reach(), env:horizon()

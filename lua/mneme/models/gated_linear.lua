@@ -178,8 +178,6 @@ local function cost(cfg, core, memory)
 end
 
 ---What a setting of the family comes to, as equations of one head and step.
----@param cfg table
----@return string
 function family.equations(cfg)
   local memory, feature = gated_linear_rules.memory(cfg), feature_maps.list[cfg.feature]
   local gate = memory.gate or gates.list[cfg.gate]
@@ -208,7 +206,6 @@ local function reading(cfg, use)
 end
 
 ---Build a core of the family from a complete configuration.
----@param cfg table
 ---@param given table what the user set
 ---@param lenient boolean? ignore settings that make no difference
 function family.build(cfg, given, lenient)

@@ -35,7 +35,6 @@ function combinations.memory(cfg) return form_of(cfg.update ~= "sum" and cfg.upd
 
 ---What the decay of a configuration keeps, with its gates; nil: its form has gates and a decay of its own.  Where the setting has no
 ---meaning it is separable.
----@param cfg table
 ---@return DecayUse?
 ---@return string? problem why the form does not go with the setting
 function combinations.decay(cfg)
@@ -174,7 +173,6 @@ function combinations.check(cfg, given, lenient)
 end
 
 ---Why a configuration has no sensitivities (models/axes/sensitivities.lua); nil: it has.
----@param cfg table
 ---@return string?
 function combinations.no_sensitivities(cfg)
   local feature, gate = feature_maps.list[cfg.feature], gates.list[cfg.gate]

@@ -6,7 +6,6 @@ local mlp = {}
 
 ---Names embed, layers.N.norm [d], layers.N.ffn.0 [f,d], layers.N.ffn.1 [d,f].
 ---@param cfg table d_model, n_layers, d_ffn, embed_act, ln_eps
----@param d_in integer
 ---@return Module m(x, probe)
 function mlp.new(cfg, d_in)
   local d, layers = cfg.d_model, {}

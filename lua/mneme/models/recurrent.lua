@@ -7,7 +7,6 @@ local tensor = require "mneme.tensor.tensor"
 local recurrent = {}
 
 ---The matrices of gates, each orthogonal (gain sqrt 2) on its own: names i<gate>.weight and h<gate>.weight.
----@param gates string[]
 ---@return Tensor wi [gates*d,d_in]
 ---@return Tensor wh [gates*d,d]
 ---@return table named windows on them, as nn.module takes them

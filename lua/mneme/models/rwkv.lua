@@ -11,7 +11,6 @@ local rwkv = {}
 -- ---- parameters ----
 
 ---A parameter whose number i (from 0) starts at f(i).
----@param shape integer[]
 ---@param f fun(i: integer): number
 function rwkv.curve(shape, f)
   local t = tensor.new { shape = shape, grad = true }

@@ -29,7 +29,6 @@ end
 ---@field keep fun(name: string, t: Tensor, pinned: integer?) the same: what t was at the positions seen (the op `slots`)
 
 ---Build a core.
----@param cfg table
 ---@param spec table { projections = { { name, numbers a head } ... }, states = { k = "[B,S,H,K]", ... }, sizes,
 ---  position = { most, back }, modules = { { name, module } ... } of one layer (a function), claims, complexity, looks_back,
 ---  attend = function(layer, x, modules) -> y [T,B,H,dh] }

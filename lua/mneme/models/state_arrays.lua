@@ -23,9 +23,7 @@ state_arrays.size = tables.product
 local MOST = 2 ^ 31
 
 ---Is this, from a file, a shape: up to 8 whole lengths of at least 1, fewer than 2^31 values?
----@param shape any
 ---@param dims any a letter for each axis, or nil
----@return boolean
 function state_arrays.is_shape(shape, dims)
   if type(shape) ~= "table" or #shape > 8 or dims ~= nil and (type(dims) ~= "string" or #dims ~= #shape) then return false end
   for _, length in ipairs(shape) do
@@ -36,7 +34,6 @@ end
 
 ---A core's state of one environment, as arrays without values yet: name -> { shape, dims }, from the core's own
 ---declaration.
----@param core Core
 function state_arrays.of_core(core)
   local arrays = {}
   for name, axes in pairs(core.states) do
@@ -49,9 +46,6 @@ end
 
 ---A function that returns a pointer to one environment's values of a state tensor, those of of_core; where the
 ---batch is not the first axis they are gathered into a buffer that the next call overwrites.
----@param core Core
----@param name string
----@param t Tensor
 ---@return fun(env: integer): ffi.cdata* by the index of an environment, from 0
 function state_arrays.env_reader(core, name, t)
   local shape, axis, blocks, inner = t:shape(), core:batch_axis(name), 1, 1

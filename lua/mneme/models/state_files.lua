@@ -62,7 +62,6 @@ local function with_env_indices(core, file)
 end
 
 ---A state as read from a file, as the core wants it: new leaves.
----@param core Core
 ---@param file table<string, Tensor>
 ---@param grad boolean? the leaves want a gradient
 ---@return table<string, Tensor>

@@ -173,7 +173,6 @@ kinds.impala = {
 -- ---- several arrays ----
 
 ---Those that a torso reads: all but a mask of actions.
----@param parts ObservationPart[]
 ---@return ObservationPart[]
 function torso.read_parts(parts)
   local read = {}
@@ -182,7 +181,6 @@ function torso.read_parts(parts)
 end
 
 ---A row of several arrays as tensors by name: floats and pictures (from 0 to 1) f32, codes i32, each [T,B,...].
----@param parts ObservationPart[]
 ---@param x Tensor [T,B,n]
 ---@return table<string, Tensor>
 function torso.split(parts, x)
@@ -359,7 +357,6 @@ end
 
 ---Is it, or a part of it, the script's own?
 ---@param asked any as for_space takes it
----@return boolean
 function torso.is_own(asked)
   if type(asked) == "function" or module.of(asked) then return true end
   for _, part in pairs(type(asked) == "table" and asked or {}) do if torso.is_own(part) then return true end end

@@ -198,7 +198,6 @@ local function folded(graph)
 end
 
 ---The graph of one step of an agent, for one environment, with sizes for any number of them (primitives.generalise).
----@param agent Agent
 ---@param learns boolean? what is made of parameters alone is computed at every step, so that gradients reach them
 ---@return table { nodes, inputs = { name, value, about, state = its name in the core }, outputs = { name, value, state }, start = { name =
 ---  numbers of one environment, from 0 on } }

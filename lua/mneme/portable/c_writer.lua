@@ -195,7 +195,6 @@ end
 ---@param graph table of portable/agent.lua
 ---@param name string of the functions and types: a C identifier
 ---@param about string what the agent is, for the comment at the top
----@return string
 function writer.text(graph, name, about)
   local lines = {}
   local function add(text, ...) lines[#lines + 1] = select("#", ...) > 0 and text:format(...) or text end

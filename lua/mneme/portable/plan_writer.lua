@@ -31,7 +31,6 @@ end
 
 ---@param graph table of portable/agent.lua
 ---@param about table what the file says of the agent
----@return string
 function writer.text(graph, about)
   local nodes = json.array {}
   for i, v in ipairs(graph.nodes) do

@@ -32,21 +32,13 @@ end
 ---@return table { nodes = values in the order of computing }
 function primitives.graph() return { nodes = {}, scalars = {} } end
 
----@param graph table
----@param name string
----@param shape integer[]
 ---@return table value
 function primitives.input(graph, name, shape) return node(graph, "input", shape, {}, { name = name }) end
 
----@param graph table
----@param name string
----@param shape integer[]
 ---@param data ffi.cdata* float[]
 ---@return table value
 function primitives.parameter(graph, name, shape, data) return node(graph, "parameter", shape, {}, { name = name, data = data }) end
 
----@param graph table
----@param shape integer[]
 ---@param data ffi.cdata*|table numbers from 0 on (a table: from 1 on)
 ---@return table value
 function primitives.constant(graph, shape, data)

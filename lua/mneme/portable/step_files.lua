@@ -55,8 +55,6 @@ local writers = {
 
 ---Write the agent's step of acting: see docs/python.md.
 ---@param path string FILE.py, FILE.onnx, FILE.h or FILE.json
----@param agent Agent
----@param env Env
 ---@param about string where it is from
 ---@param memory table? when the learner clears the memory: `memory` of a run's config.json
 ---@return string what was written, in words

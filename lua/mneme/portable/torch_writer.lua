@@ -101,7 +101,6 @@ end
 ---@param graph table of portable/agent.lua
 ---@param about string what the agent is, for the comment at the top
 ---@param distribution string the policy's kind
----@return string
 function writer.text(graph, about, distribution)
   local out, parameters, buffers, constants, states, body, of, more = {}, {}, {}, {}, {}, {}, {}, ""
   local n_constants = 0

@@ -10,8 +10,6 @@ local trace = {}
 local handle = ffi.typeof "mn_tensor"
 
 ---A tensor's name while it lasts.
----@param t Tensor
----@return string
 function trace.key(t) return t.slot .. ":" .. t.gen end
 
 ---Note the ops that f applies while a plan records it.

@@ -62,7 +62,6 @@ end
 -- ---- reading ----
 
 ---Those of a run's folder, oldest first.
----@param path string the folder
 ---@return { step: number, path: string }[]
 function checkpoints.list(path)
   local list = {}
@@ -77,7 +76,6 @@ end
 ---A whole number of 0 .. most that a checkpoint holds; an error where it is none.
 ---@param path string of the checkpoint
 ---@param key string what it is called
----@param n any
 ---@param most number?
 ---@return number n
 function checkpoints.whole(path, key, n, most)
@@ -90,7 +88,6 @@ function checkpoints.whole(path, key, n, most)
 end
 
 ---Read one; an error if it is damaged.
----@param path string of the file
 ---@return table { step, score, lines of the log, counters, tensors, path }
 function checkpoints.read(path)
   local file = safetensors.load(path)

@@ -115,7 +115,6 @@ local function check_run(cfg, by_user)
 end
 
 ---At the end of a script that opened no run: say which settings of runs it was given.  Without its folder nothing can have used run=.
----@param script string
 function config.finish(script)
   local words, lost = {}, nil
   for i, pair in ipairs(typed) do

@@ -22,8 +22,6 @@ local Inspection = {}
 Inspection.__index = Inspection
 
 ---An observer of a training: see learn/trainer.lua; nil where neither debug= nor profile= asks for one.
----@param learner table
----@param run Run
 ---@return Inspection?
 function Inspection.open(learner, run)
   local cfg = learner.cfg
@@ -42,7 +40,6 @@ local function same(a, b)
 end
 
 ---Before an update: keep what a checkpoint would hold.
----@param step number
 ---@param counters fun(): table
 function Inspection:before(step, counters)
   if self.cfg.debug ~= "nan" then return end
@@ -81,8 +78,6 @@ local function statistics(t)
 end
 
 ---With each line of the log: the gradients of the last update.
----@param step number
----@param logged boolean
 function Inspection:after(step, logged)
   if not logged or self.cfg.debug ~= "grad" or ranks.rank ~= 0 then return end
   local line = { step = step }

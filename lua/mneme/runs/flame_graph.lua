@@ -16,7 +16,6 @@ local function plain(text) return (text:gsub("&", "&amp;"):gsub("<", "&lt;"):gsu
 
 ---The stacks as lines "a;b;c 1234", microseconds: what other tools of this kind read.
 ---@param stacks table<string, number> "outer;inner;op" -> seconds
----@return string
 function flame.folded(stacks)
   local lines = {}
   for stack, seconds in pairs(stacks) do lines[#lines + 1] = ("%s %.0f\n"):format(stack:gsub(" ", "_"), seconds * 1e6) end
@@ -41,7 +40,6 @@ local function tree_of(stacks)
 end
 
 ---@param stacks table<string, number> "outer;inner;op" -> seconds
----@param title string
 ---@return string svg
 function flame.svg(stacks, title)
   local root, deepest = tree_of(stacks)

@@ -25,12 +25,10 @@ function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 -- ---- config.json ----
 
 ---Whose a run's JSON files say that they are: its id, and the folder that it began in.
----@param info table its config.json
 ---@return string? of nil: an earlier version made it
 function folder.whose(info) return type(info) == "table" and info.id and info.folder and info.id .. " " .. info.folder or nil end
 
 ---The same of a folder, which may be none of a run.
----@param path string
 function folder.whose_is(path)
   local text = files.text(path .. "/config.json")
   return text and folder.whose(json.decode(text))
@@ -49,7 +47,6 @@ local SHAPE = { script = "string", env = "string", commit = "string", program = 
 local words = { string = "a text", number = "a number", boolean = "true or false", table = "a list or an object" }
 
 ---What in a JSON value has another type than a writer gives it.
----@param value any
 ---@param shape string|table as SHAPE above; members that are absent are right
 ---@return string? fault "history[1].steps is x, expected a number"; nil: nothing
 function folder.fault(value, shape, name)
@@ -155,7 +152,6 @@ function Folder:no_checkpoint()
 end
 
 ---The checkpoint of a step.
----@param step number
 function Folder:of_step(step)
   local known, held = {}, folder.held and folder.held[self.path]
   if held and held.step == step then return held end
@@ -167,7 +163,6 @@ function Folder:of_step(step)
 end
 
 ---Read a run without resuming it: its info, latest(), best(), of_step().
----@param path string of the folder
 ---@return Folder
 function folder.load(path)
   local info = folder.read_info(path)
@@ -185,7 +180,6 @@ local starts = {
 }
 
 ---The starts that made what the run is now: of two that begin at one step the later, and none whose steps were lost.
----@param info table config.json
 ---@return table[] entries of history, ascending by from_step
 function starts.of(info)
   local list = {}
@@ -200,7 +194,6 @@ function starts.of(info)
 end
 
 ---What a setting was, where a resume changed it: "10240, 20480 from step 5120".
----@param info table config.json
 ---@param key string of starts.keys
 ---@return string? nil: one value, or not known
 function starts.text(info, key)
@@ -214,7 +207,6 @@ function starts.text(info, key)
 end
 
 ---What resumes changed of a run that its numbers depend on, and lines that they did not find in its log, as a sentence.
----@param info table config.json
 ---@return string? nil: nothing that is known
 function starts.changes(info)
   local parts, all = {}, {}
@@ -231,7 +223,6 @@ function starts.changes(info)
 end
 
 ---What use=altered allowed, for ever.
----@param info table config.json
 ---@return string[] sentences
 function starts.altered(info)
   local list = {}
@@ -253,9 +244,6 @@ end
 local outcome = {}
 local function file_of(path) return path .. "/outcome.json" end
 
----@param path string of the run
----@param ended string
----@param step number
 ---@param results table the learner's summary; of it the finite numbers are kept
 ---@param fresh table? likewise, of fresh episodes
 function outcome.write(path, ended, step, results, fresh)
@@ -269,10 +257,8 @@ function outcome.write(path, ended, step, results, fresh)
 end
 
 ---Training goes on: what it came to is not known any more.
----@param path string of the run
 function outcome.forget(path) if files.is_file(file_of(path)) then files.remove(file_of(path)) end end
 
----@param path string of the run
 ---@return { ended: string, step: number, results: table<string, number>, fresh: table<string, number>? }? nil: there is none, or a damaged one
 function outcome.read(path)
   if not files.is_file(file_of(path)) then return nil end
@@ -287,7 +273,6 @@ function outcome.read(path)
 end
 
 ---What its fresh episodes came to, by the names that a study's metrics have: fresh_score, fresh_greedy.
----@param path string of the run
 ---@return table<string, number> metrics empty: it played none
 function outcome.metrics(path)
   local fresh = (outcome.read(path) or {}).fresh or {}

@@ -28,7 +28,6 @@ function given_words.of_study(key) return preset.keys[key] or false end
 
 ---Call f for a word: a mistake that it finds is where that word was given.
 ---@param pair table? { key, text, of_study = boolean }; nil: the command line
----@param f function
 ---@return any ... what f gives
 function given_words.blame(pair, f, ...)
   local list = { pcall(errors.of_command_line, f, ...) }
@@ -45,10 +44,8 @@ function given_words.blame(pair, f, ...)
 end
 
 ---The arguments with CleanRL's names of settings replaced by those here, where neither script nor learner has a setting of that name.
----@param arguments string[]
 ---@param defaults table what the script declares
 ---@param own table<string, any> settings of the learner, or of all learners where the script chooses it
----@return string[]
 function given_words.renamed(arguments, defaults, own)
   local list = {}
   typed = {}
@@ -93,7 +90,6 @@ local function key_and_text(word, after, schema)
 end
 
 ---Words as { { "core.eta", "8", of_study = false }, ... }, names of things that have options first; and whether --help is among them.
----@param arguments string[]
 ---@param schema table<string, table>
 ---@return table[] given
 ---@return boolean help

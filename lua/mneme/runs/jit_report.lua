@@ -30,7 +30,6 @@ end
 function traces.watch() jit.attach(note, "trace") end
 
 ---@param most integer lines
----@return string[]
 function traces.report(most)
   local list, out = {}, {}
   for line, n in pairs(aborts) do list[#list + 1] = { line, n } end

@@ -23,8 +23,6 @@ local left = {
 schedule.names = tables.keys(left)
 
 ---Does a schedule depend on the steps of the whole training?
----@param name string
----@return boolean
 function schedule.decays(name) return name == "linear" or name == "cosine" end
 
 ---What share of a training is done at a step.  Where a resume changed its steps, the share grows evenly from what it was at the update before
@@ -59,7 +57,6 @@ end
 ---@param steps number? steps of the whole training; linear and cosine need it
 ---@param starts table[]? see schedule.share
 ---@param each number? see schedule.share
----@return number
 function schedule.rate(set, n, step, steps, starts, each)
   local name = set.lr_schedule
   local done = schedule.share(step, steps, starts, each)
@@ -150,7 +147,6 @@ local of_run = { seed = { range = { 0, 2 ^ 53 }, whole = true }, steps = { range
 
 ---A learner's setting with its default: one of the vocabulary, or a new one, of which `about` says what it means.
 ---@param what string the learner's name, for errors
----@param key string
 ---@param default number|boolean|string
 ---@param about string|table|nil "meaning", or { "meaning", range = {lo, hi}, whole = true, choices = {...} }
 ---@return number|boolean|string default, checked
@@ -204,7 +200,6 @@ end
 
 ---Refuse a setting that the learner does not have.
 ---@param what string the learner's name
----@param key string
 ---@param defaults table<string, any> of the learner
 function learner_settings.refuse(what, key, defaults)
   local has = {}
@@ -219,12 +214,10 @@ end
 local unread = {}                  -- cfg -> keys of learners that it was given and its script does not declare
 
 ---These keys of a config are for a learner: one that reads it must know them.
----@param cfg table
 ---@param given table<string, boolean>
 function learner_settings.expect(cfg, given) unread[cfg] = next(given) and given or nil end
 
 ---Refuse the settings that no learner has read, at the end of a script.
----@param script string
 function learner_settings.finish(script)
   for _, given in pairs(unread) do
     local key = tables.keys(given)[1]

@@ -49,8 +49,6 @@ local function entry(path, name)
 end
 
 ---Writes it.
----@param path string of the run
----@param info table its config.json
 ---@param log Log? of a run that this process trains, which reaches the disk before it
 ---@param at table? of a run at work, the checkpoint that is there or will appear: { path, checksum = nil, bytes = nil }; nil: a start has ended
 function manifest.write(path, info, log, at)
@@ -133,9 +131,6 @@ local function compare(path, info, found, bad)
 end
 
 ---Adds JSON files of a folder that are not as they were written, or another run's; those of earlier versions carry no checksum.
----@param path string the folder
----@param names string[]
----@param found Findings
 ---@param must boolean? they have a checksum
 ---@param whose string? the run: see runs/folder.lua
 function manifest.seals(path, names, found, must, whose)
@@ -160,9 +155,6 @@ end
 ---@field done boolean? it is a study's, and has its result
 
 ---Adds what is wrong with a run's files by their checksums.
----@param path string of the run
----@param info table its config.json
----@param found Findings
 function manifest.check(path, info, found)
   local whose, maps = run_folder.whose(info), {}
   found.altered = {}
@@ -179,7 +171,6 @@ end
 
 ---Refuses to resume a run that is not as it was written, unless use=altered says so.
 ---@param path string of the run, which this process has locked
----@param info table its config.json
 ---@return string[]? altered what `history` keeps of it; nil: nothing
 function manifest.before_resume(path, info)
   local found, bad = { bad = {}, notes = {} }, {}

@@ -30,7 +30,6 @@ local function switched_off(write, schema)
 end
 
 ---A setting that is not known: what to write instead, as a hint; nil: nothing is known about it.
----@param key string
 ---@param text string? its value
 ---@param schema table the script's settings
 ---@return string?
@@ -67,9 +66,7 @@ function meant.of_key(key, text, schema)
 end
 
 ---A word without a value: what to write instead.
----@param word string
 ---@param after string[] the words that follow it
----@param schema table
 ---@return string? problem
 ---@return string? hint
 function meant.of_word(word, after, schema)

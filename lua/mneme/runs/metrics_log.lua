@@ -57,7 +57,6 @@ local function cut(path, folder, lines, step)
 end
 
 ---Open the log of a run folder, cut to its first `lines` lines.
----@param folder string
 ---@param lines integer 0 for a new run
 ---@param hyperparameters string Markdown shown by TensorBoard under "hyperparameters"
 ---@param step number? of the checkpoint that is resumed
@@ -102,7 +101,6 @@ function Log:sums()
 end
 
 ---Append one line.
----@param step integer
 ---@param values table<string, number> "charts/episodic_return" and so on; NaN is written as "NaN"
 function Log:write(step, values)
   local names = {}

@@ -24,7 +24,6 @@ local function add(s, step, value)
 end
 
 ---What the log writes, {"name": number, "name": number}, several times as fast as JSON is read.
----@param line string
 ---@param row table is filled: name, number, name, number ..., the step first; n
 ---@return boolean plain false: it is other JSON, or none
 function metrics_reader.plain(line, row)

@@ -3,7 +3,6 @@ local files = require "mneme.base.files"
 
 ---Make the folder runs/NAME-N with the first N that is free.  Two runs that start at once get two folders.
 ---@param name string of the script
----@return string path
 return function(name)
   files.make_folder "runs"
   local n = 0

@@ -48,7 +48,6 @@ end
 
 ---What is published for a run's core and learner.
 ---@param entries table|function of by_learner
----@param cfg table
 ---@param learner string? the one that the script declares
 ---@return table values
 ---@return table<string, any> defaults of the run's learner, of what is published for another learner alone
@@ -90,7 +89,6 @@ end
 
 ---Which settings a run has because of its core and learner, and why; nil: the script's own, which are published for this core, or nothing is.
 ---@param entries table|function of by_learner
----@param cfg table
 ---@param own table the script's own settings
 ---@param learner string? the one that the script declares
 ---@param named table<string, any> settings that are given, and the script's of this size (quick=1)

@@ -29,7 +29,6 @@ local function energy()
 end
 
 ---The process's peak memory, in MiB.
----@return number
 function resources.peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
 
 local function start(account)
@@ -44,7 +43,6 @@ function resources.begin() return start(setmetatable({}, Account)) end
 
 ---Joules from one reading of the meter to a later one; nil where it began again between them, at nobody knows what.
 ---@param before number microjoules
----@param now number
 ---@param range number? where the meter begins again
 function resources.joules(before, now, range)
   if range then return (now - before) % range / 1e6 end
@@ -61,7 +59,6 @@ function Account:sum()
 end
 
 ---What a run has used so far; nil: nothing is known.
----@param folder string
 ---@return table?
 function resources.read(folder)
   local path = folder .. "/resources.json"
@@ -74,7 +71,6 @@ end
 
 ---Add to what RUN/resources.json holds what no other account has written meanwhile, and count again: a study's account has
 ---what was done before and after the training, whose own wrote the rest.
----@param folder string
 ---@return table used in all
 function Account:write(folder)
   local used, before = self:sum(), resources.read(folder) or {}

@@ -189,7 +189,6 @@ function Run:due(step)
 end
 
 ---Write a checkpoint; older ones but the last keep_checkpoints and the best go.
----@param step number
 ---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
 ---@param counters table whatever JSON can hold: what training needs to go on
 ---@param score number? 0..1; the best one is kept
@@ -290,7 +289,6 @@ function run.open(cfg, about)
 end
 
 ---Append to metrics.jsonl and the event file.
----@param step number
 ---@param metrics table<string, number>
 function Run:log(step, metrics)
   self.at = nil                    -- what resuming read is used by now; let its memory go

@@ -28,7 +28,6 @@ end
 local program
 
 ---A checksum of the program: the engine's library and all code of lua/mneme.
----@return string
 function run_sources.program()
   if program then return program end
   local crc = "00000000"
@@ -63,7 +62,6 @@ end
 ---@field data { path: string, checksum: string, bytes: integer?, kept: boolean? }[]
 
 ---The versions of a run's code and data, oldest first; none: it kept none.
----@param info table its config.json
 ---@return CodeVersion[]
 function run_sources.versions(info)
   local list = {}
@@ -139,7 +137,6 @@ end
 
 ---Keeps what this process has loaded: in RUN/source, in RUN/source-from-STEP where a resume runs other code or reads other data than the run
 ---before, or in the folder that this start has already.
----@param folder string of the run
 ---@param start table entry of `history`, which gets source_folder, source and data
 ---@param before table? config.json as it was, of a resume
 function run_sources.write(folder, start, before)
@@ -189,8 +186,6 @@ end
 ---@field text string as a sentence
 
 ---How the code and data that a run was last made by differ from what is there now.
----@param folder string of the run
----@param info table its config.json
 ---@return Change[]
 function run_sources.changes(folder, info)
   local list, version = {}, run_sources.latest(info)
@@ -212,8 +207,6 @@ function run_sources.changes(folder, info)
 end
 
 ---The texts of all code that a run keeps and that was not changed, by path.
----@param folder string of the run
----@param info table its config.json
 ---@return table<string, string>
 function run_sources.texts(folder, info)
   local version, texts = run_sources.latest(info), {}
@@ -235,8 +228,6 @@ local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of priva
 
 ---Decides which code and data a run's folder means from here on, before any of it is loaded: what lies at its place where that is unchanged;
 ---the run's copies with use=stored, or where a file is gone; else an error that says what changed.
----@param folder string of the run
----@param info table its config.json
 ---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
 function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
@@ -274,7 +265,6 @@ function run_sources.adopt(folder, info, options)
 end
 
 ---The words by which another process treats code as this one does.
----@return string[]
 function run_sources.hand_on()
   local list = {}
   if run_sources.choice then list[1] = "use=" .. run_sources.choice end

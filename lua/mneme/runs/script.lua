@@ -17,7 +17,6 @@ local lua_print = print
 
 ---The value of a setting among words, or nil.
 ---@param words string[] key=value
----@param key string
 function script.setting(words, key)
   local value
   for _, word in ipairs(words) do
@@ -42,16 +41,12 @@ function script.once(words)
 end
 
 ---Is this the name of an experiment that comes with Mneme?
----@param name string
----@return boolean
 function script.is_experiment(name)
   for _, experiment in ipairs(registry.names "experiments") do if experiment == name then return true end end
   return false
 end
 
 ---Where a script is: a file, or the name of an experiment.
----@param name string
----@return string path
 function script.locate(name)
   local folder_of = lfs.attributes(name, "mode") == "directory" and (name:find "/" or not script.is_experiment(name))
   if folder_of then
@@ -89,8 +84,6 @@ function script.locate(name)
 end
 
 ---The same of a script that the command line names: it is the user's own, wherever it lies.
----@param name string
----@return string path
 function script.named(name)
   local path = script.locate(name)
   source_files.name(path, true)
@@ -98,7 +91,6 @@ function script.named(name)
 end
 
 ---What a run's config.json says, read without the engine; {} where that fails: mn.config will say why.
----@param folder string
 function script.peek(folder)
   local path = folder .. "/config.json"
   local f = require("mneme.base.files").is_file(path) and io.open(path)
@@ -124,7 +116,6 @@ local function shown(...)
 end
 
 ---Run a script.
----@param path string
 ---@param words string[] key=value
 ---@return any what it returns
 function script.run(path, words)
@@ -143,7 +134,6 @@ function script.run(path, words)
 end
 
 ---Run a script as far as its declaration of settings: see `survey` in runs/config.lua.
----@param path string
 ---@param words string[] key=value, where a value may be several with commas between
 ---@param one boolean? the words mean one run, whose settings are asked for, as script.run would read them
 ---@return table survey { cfg, schema, sizing = what the core's size is to be, axes = the lists among the words: { name, texts },

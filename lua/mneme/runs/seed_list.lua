@@ -13,7 +13,6 @@ end
 local EXPECTED = "a whole number of at least 1, FIRST..LAST, or seeds with commas between"
 
 ---@param command string for errors
----@param text string
 ---@param key string? the setting, if it is not `seeds`
 ---@return number[] list at least one
 return function(command, text, key)

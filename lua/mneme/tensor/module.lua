@@ -13,8 +13,6 @@ Module.__index = Module
 local M = { Module = Module }
 
 ---Is it a module?
----@param x any
----@return boolean
 function M.is(x) return type(x) == "table" and getmetatable(x) == Module end
 
 -- ---- what a module holds ----
@@ -58,7 +56,6 @@ function M.new(m, call)
 end
 
 ---The module that a value is, or has, as a core and an agent do; nil: none.
----@param value any
 ---@return Module?
 function M.of(value)
   if M.is(value) then return value end
@@ -69,7 +66,6 @@ local module_of = M.of
 
 ---Refuse what is no module and has none; else its module.
 ---@param what string "agent: policy"
----@param value any
 ---@return Module
 function M.need(what, value)
   return module_of(value) or errors.raise(("%s is %s, expected a module such as mn.nn.linear(...)"):format(what, tables.in_words(value)))

@@ -31,7 +31,6 @@ end
 local npz = {}
 
 ---Write arrays: the whole file or nothing.  Equal arrays give equal bytes.
----@param path string
 ---@param list table[] { name =, dtype = "f32"|"i32"|"u8", shape = integer[], data = pointer to that many numbers }
 function npz.write(path, list)
   local zlib = ffi.load "libz.so.1"

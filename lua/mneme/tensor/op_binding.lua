@@ -130,7 +130,6 @@ end
 
 ---The function of an op.  It has no loops where most calls pass: LuaJIT gives up on short loops that many traces enter, and with
 ---them on every trace that calls an op.
----@param op integer
 ---@return string name, function apply, table signature
 function binding.bind(op)
   local name = ffi.string(C.mn_op_name(op))
@@ -283,7 +282,6 @@ end
 
 ---Raise the error for an unknown name.
 ---@param whose string "mn.", "mn.nn." or "x:", which stands before the name
----@param name any
 ---@param list table<string, table> of torch_names.lua
 ---@param known string[] the names that there are
 function suggest.unknown(whose, name, list, known)

@@ -43,7 +43,6 @@ function places.note()
 end
 
 ---A place in words: the innermost line, and that of the script that led there.
----@param number integer
 ---@return string? nil: nothing was noted
 function places.text(number)
   local text = places.stacks[number]

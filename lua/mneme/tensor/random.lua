@@ -13,7 +13,6 @@ local random = {}
 local seed, generator = 0, nil              -- a leaf: the seed's halves, and those of the number of the next draw
 
 ---Start again from a seed.
----@param s integer
 function random.manual_seed(s)
   seed = s
   if not generator then return end
@@ -37,7 +36,6 @@ function random.key()
 end
 
 ---Continue where a generator was that had this state.
----@param state Tensor
 function random.set_state(state)
   if not tensor.is(state) or state:dtype() ~= "i32" or state:size() ~= 4 then
     errors.raise(("random: state is %s, expected four int32"):format(op_binding.describe(state)))
@@ -83,7 +81,6 @@ local function normal(p, n)
 end
 
 ---Where the random numbers of scripts are, to go on from there after something else has drawn some.
----@return table
 function parameters.random_state()
   local state = random.state()
   return { seed = first, stream = stream, generator = state and tensor.keep(state) }
@@ -188,7 +185,6 @@ suggest.guard("mn.nn.init.", init, suggest.init)
 -- ---- making layers ----
 
 ---A parameter of zeros.
----@param shape integer[]
 ---@return Tensor
 function parameters.new(shape) return tensor.new { shape = shape, grad = true } end
 

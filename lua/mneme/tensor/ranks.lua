@@ -75,7 +75,6 @@ end
 
 ---The last thing of a process.
 ---@param together boolean all ranks end here with the same status; else the others are ended
----@param status integer
 function ranks.finish(together, status)
   local ok, problem = true, nil
   if together then ok, problem = pcall(ranks.compare, "the end") end
@@ -87,7 +86,6 @@ end
 
 ---Rank 0's text, on every rank.
 ---@param text string? of rank 0
----@return string
 function ranks.tell(text)
   if ranks.size == 1 then return text end
   number[0] = text and #text or 0
@@ -98,8 +96,6 @@ function ranks.tell(text)
 end
 
 ---The largest that any rank has.
----@param x number
----@return number
 function ranks.most(x)
   if ranks.size == 1 then return x end
   local all = numbers(ranks.size)
@@ -146,7 +142,6 @@ function ranks.shape(item)
 end
 
 ---Fill an item from the one that holds the environments of all ranks.
----@param item table
 ---@param whole Tensor of the shape from ranks.shape
 function ranks.take(item, whole)
   local rows, bytes = layout(item)
@@ -155,8 +150,6 @@ function ranks.take(item, whole)
 end
 
 ---Items with the environments of all ranks, on rank 0; another rank's list is not to be used.
----@param items table[]
----@return table[]
 function ranks.whole(items)
   if ranks.size == 1 then return items end
   local list = {}
@@ -178,7 +171,6 @@ function ranks.whole(items)
 end
 
 ---Items that all ranks have alike are rank 0's from here on, where machines differ in how they make them.
----@param items table[]
 function ranks.agree(items)
   for _, item in ipairs(items) do
     local rows, bytes = layout(item)

@@ -130,7 +130,6 @@ local function read_header(path, data, bytes)
 end
 
 ---The metadata of a file, of which no more than the header is read.
----@param path string
 ---@return table<string, string>
 function safetensors.metadata(path)
   local begin = files.pieces(path, 0, 8, 8)() or ""
@@ -151,7 +150,6 @@ end
 ---@field owner ffi.cdata*
 
 ---Read and check a whole file.
----@param path string
 ---@return { metadata: table<string, string>, tensors: table<string, StoredTensor>, names: string[] }
 ---  names: in the order of the data
 function safetensors.read(path)
@@ -261,7 +259,6 @@ end
 
 ---Read a file's tensors as leaves: F32, I32 and U8 as they are; F16, BF16 and F64 become f32, BOOL u8, and other integers i32, where that is exact.
 ---What has no such tensor (other types, values that do not fit, empty ones, more than six axes) is left out, and `skipped` says why.
----@param path string
 ---@return { metadata: table<string, string>, tensors: table<string, Tensor>, names: string[], skipped: table<string, string> }
 function safetensors.load(path)
   local file, tensors, skipped = safetensors.read(path), {}, {}
@@ -274,7 +271,6 @@ function safetensors.load(path)
 end
 
 ---What `load` left out as a warning; nil: nothing.
----@param path string
 ---@param skipped table<string, string>
 ---@return string?
 function safetensors.warning(path, skipped)
@@ -309,7 +305,6 @@ end
 
 ---Write a file, whole or not at all.  Equal contents give equal bytes.  Wide types come first, so that all
 ---numbers are aligned; a checksum is added to the metadata.
----@param path string
 ---@param list table[] { name, Tensor } or { name = , dtype = , shape = , data = pointer }
 ---@param metadata table<string, string>?
 ---@param after string[]? as in files.write

@@ -40,8 +40,6 @@ local function text(v, depth, seen)
 end
 
 ---A value as the repl prints it: elements of a tensor, keys of a table.
----@param v any
----@return string
 function show.text(v) return text(v, nil, {}) end
 
 ---Lua's print, with tables as tables: { 1, 2, name = "a", w = tensor [3,2] f32 }.  In scripts that `mneme run` runs, and in the repl,

@@ -166,7 +166,6 @@ function M.leaf_budget()
 end
 
 ---A new leaf of zeros with the type, shape and time of another tensor.
----@param of Tensor
 ---@return Tensor
 function M.like(of)
   local t = handle()
@@ -176,8 +175,6 @@ end
 
 ---A window on part of a leaf's numbers (and of its gradient), `offset` numbers in: parts of packed parameters.
 ---@param of Tensor a leaf
----@param offset integer
----@param shape integer[]
 ---@return Tensor
 function M.view(of, offset, shape)
   put_shape(shape)
@@ -336,7 +333,6 @@ end
 
 ---Refuse a loss that depends on nothing that wants a gradient.
 ---@param what string "backward"
----@param loss Tensor
 function M.need_graph(what, loss)
   if not M.is(loss) or loss:wants_grad() or C.mn_tensor_info(ctx, loss, dtype_buffer, shape_buffer) < 0 then return end
   errors.raise(what .. ": no input of this number requires a gradient", { hint = "a leaf made with { grad = true } does; what no_grad, detach or mn.grad "
@@ -407,7 +403,6 @@ ffi.metatype(handle, {
 
 ---Refuse what is not a pointer to numbers: what is read or written there would end the process.
 ---@param what string "tmaze-v0: obs"
----@param p any
 function M.need_pointer(what, p)
   if type(p) == "cdata" and p ~= nil and not M.is(p) then return end
   errors.raise(("%s is a %s, expected a pointer, such as x:data()"):format(what, M.is(p) and "tensor" or p == nil and "null" or type(p)))

@@ -43,8 +43,6 @@ local function number(v, how)
   return how:format(v)
 end
 
----@param t Tensor
----@return string
 return function(t)
   local fine, shape = pcall(t.shape, t)
   if not fine then return "tensor (gone)" end

@@ -64,7 +64,6 @@ local function copy(dict)
 end
 
 ---A state dict with torch's names.
----@param m Module
 ---@param dict table<string, Tensor> by the module's names; others stay as they are
 ---@return table<string, Tensor>
 function layout.to_torch(m, dict)
@@ -79,7 +78,6 @@ end
 
 ---A state dict with the module's names, of one that has torch's where they differ.  A sequential is read by torch's numbers if all of
 ---its names are there and one of the module's is not.
----@param m Module
 ---@param dict table<string, Tensor>
 ---@return table<string, Tensor>
 function layout.from_torch(m, dict)
@@ -99,8 +97,6 @@ end
 local CODE = { container = true, module = true, ["function"] = true }
 
 ---What a module is made of, for JSON, numbered as in torch: { kind, about, activation, eps, children = { name = ... } }.
----@param m Module
----@return table
 function layout.describe(m)
   local kind = m.kind or "module"
   local about = { kind = kind, about = m.about and m.about ~= "" and (m.about:gsub(", act = %w+", "")) or nil, activation = fused(m), eps = m.eps }
@@ -117,8 +113,6 @@ function layout.describe(m)
 end
 
 ---Is a part of what `describe` gave computed by functions, which have no name?
----@param about table
----@return boolean
 function layout.has_code(about)
   if CODE[about.kind] then return true end
   for _, child in pairs(about.children or {}) do if layout.has_code(child) then return true end end

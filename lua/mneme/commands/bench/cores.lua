@@ -145,7 +145,6 @@ local function step_all(list)
   end
 end
 
----@return integer status
 function cores.run(o)
   local names = o.names
   local function wanted(part) return o.part == "all" or o.part == part end

@@ -139,7 +139,6 @@ local function measure(name, row)
   end
 end
 
----@return integer status
 function envs.run(o)
   engine.open(o.device, 1)                       -- before anything allocates memory
   local all, chosen, names, device = {}, {}, o.names, o.device

@@ -6,7 +6,6 @@ local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 
 local gemm = { name = "bench gemm", doc = "the rate of a large matrix product on one thread, ours and OpenBLAS's: the bound of most other benchmarks" }
 
----@return integer status
 function gemm.run()
   local own, blas = published_agents.gemm_rates()
   print(("sgemm 1024^3, one thread: ours %.0f GFLOP/s, %s %.0f GFLOP/s; vectors: %s"):format(own,

@@ -19,7 +19,6 @@ local function is_one(name)
 end
 
 ---A benchmark, or what measures on a device ("device"); nil: there is none of this name.
----@param name string
 ---@return Command?
 function bench.part(name)
   if name == "device" then return require(DEVICE) end
@@ -41,7 +40,6 @@ function bench.more()
   return table.concat(out, "\n")
 end
 
----@return integer status
 function bench.run(o)
   local words, all, device = o.words, true, nil
   if words[1] == "window" then require("mneme.commands.bench.parts.window").child(words[2]) return 0 end           -- a process of scenes

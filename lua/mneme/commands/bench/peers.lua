@@ -106,7 +106,6 @@ local function check(o)
   end
 end
 
----@return integer status
 function peers.run(o)
   check(o)
   engine.open("cpu", o.threads)

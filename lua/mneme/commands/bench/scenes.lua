@@ -146,7 +146,6 @@ local function all_pages(o)
   for _, case in progress.each(list, "scenes and cores") do measure(case[1], case[2], o, small, large) end
 end
 
----@return integer status
 function scenes.run(o)
   io.stdout:setvbuf "line"                         -- show progress while it runs
   for _, name in ipairs(o.names) do if not tables.has(scene.list(), name) then errors.unknown("scene", name, scene.list()) end end

@@ -21,7 +21,6 @@ local ENVS, STEPS, EPOCHS, MINIBATCHES, N = 8, 128, 4, 4, 1024
 
 ---A learner on CartPole without velocities, begun and warm.
 ---@param name string "a2c" or "ppo"
----@param width integer
 ---@return OnPolicy
 function small.learner(name, width)
   mn.manual_seed(1)
@@ -89,7 +88,6 @@ local function two_threads(o, name, width)
     stats.median(speed[1]), stats.median(speed[2]), stats.median(ratio), ratio[1], ratio[#ratio]))
 end
 
----@return integer status
 function small.run(o)
   engine.open("cpu", o.threads)
   local matrices = { ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N) }

@@ -104,7 +104,6 @@ local function solve_one(here, task, o)
   line(task[1], task.what, runs)
 end
 
----@return integer status
 function solve.run(o)
   local chosen, names = {}, {}
   for i, task in ipairs(tasks) do names[i], names[task[1]] = task[1], task end

@@ -113,7 +113,6 @@ local function precisions(names)
   end
 end
 
----@return integer status
 function train.run(o)
   if o.one then one(o.one)
   elseif o.precision == "bf16" then precisions(o.names)

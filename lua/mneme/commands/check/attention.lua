@@ -16,7 +16,6 @@ local function fixed(meta)
 end
 
 ---@param name string of the attention
----@param config table
 ---@param file table<string, Tensor> the fixture's tensors
 ---@param meta table its metadata
 ---@return table results by name

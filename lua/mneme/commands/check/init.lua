@@ -142,7 +142,6 @@ end
 -- ---- the command ----
 
 ---Compare one fixture with the results of this engine.
----@param path string
 ---@return table { ok, worst = { name, error, note }, tolerance, core, list, rounding = of a core beyond its tolerance: how far the worst tensor moves
 ---  with the last bit of what the core is given, float32_error = of the file, where it has one }
 local function check(path)
@@ -286,7 +285,6 @@ local function check_folder(path)
 end
 
 ---One line a file; exit status 0, 1 (wrong, damaged) or 2 (not known here).  core=FILE.lua: does a core keep the contract?
----@return integer status
 function command.run(o)
   local words = o.paths
   if o.core then return check_core(o.core, o.core_settings) end

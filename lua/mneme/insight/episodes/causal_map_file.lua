@@ -96,7 +96,6 @@ end
 
 ---Stores a map in the folder of its run after each column, and takes over the columns that were stored before.
 ---@param map CausalMap not begun
----@param folder string of the run
 ---@param only_read boolean? store nothing
 ---@return string path of the file
 ---@return integer columns that were found
@@ -120,7 +119,6 @@ function map_file.attach(map, folder, only_read)
 end
 
 ---The map of a run's memory as the window and `mneme where` have it, as far as it is stored.
----@param folder string of the run
 ---@param o table { checkpoint = step, nil: the newest; greedy, settings = of the environment, test: see causal_map.new }
 ---@param stores boolean? what is measured is stored
 ---@return CausalMap
@@ -135,7 +133,6 @@ end
 
 ---The map of erasing of an agent that plays as a command says, where a run's folder has it whole.
 ---@param o table { folder, greedy, env_settings }
----@param checkpoint integer
 ---@return PartMap?
 function map_file.stored(o, checkpoint)
   if not checkpoint or #files.list(run_folder.plain(o.folder) .. "/where") == 0 then return nil end

@@ -33,7 +33,6 @@ local Job = {}
 Job.__index = Job
 
 ---All of a memory, then the parts that it divides into, without those that are sums of others.
----@param core Core
 ---@return MemoryRow[] rows the first is all; each with its parts, see interventions.parts
 function contributions.parts_of(core)
   local function finest(by)
@@ -52,7 +51,6 @@ end
 -- ---- the agent, some environments at a time ----
 
 ---An agent that is run a step at a time on given observations, which each `share` environments have in common.
----@param agent Agent
 ---@param space table of one observation
 ---@param B integer environments
 ---@param share integer? nil: all
@@ -157,7 +155,6 @@ local function by_distribution(agent)
 end
 
 ---How the policies that a runner gives are compared.
----@param agent Agent
 ---@return table judge { same(p, entry) -> is p the policy of a history's entry?; moved(was, now, n) -> float[n], share of the probability that is elsewhere
 ---  in each of n policies; log_prob(p, n, action) -> double[n], of a box densities'; mode(p, but) -> the likeliest action, of few not `but` }
 function contributions.judge(agent) return (agent.kind.each and by_probability or by_distribution)(agent) end
@@ -217,7 +214,6 @@ end
 ---An episode of a job's agent again, from its beginning.
 ---@param self table { agent, judge, deadline }
 ---@param run table of contributions.runner, of one environment
----@param history Entry[]
 ---@param o table? { columns = steps, as indices, before which states are kept; last = index; after = Frame whose memory it begins with, and first = the
 ---  index of the step that follows; blank = index of a step that is not observed }
 ---@return table states by index
@@ -391,7 +387,6 @@ end
 
 ---Why nothing can be measured: nil where it can.
 ---@param agent Agent?
----@param history Entry[]
 ---@return string?
 function contributions.problem_of(agent, history)
   local first, last = history[1], history[#history]

@@ -19,8 +19,6 @@ end
 local function signed(x) return (("%+.2g"):format(x):gsub("^-", "−")) end
 
 ---Compares the episodes of two frames of the same step, or their ends.
----@param a Frame
----@param b Frame
 ---@return string text "identical so far"; "differ since step 12: value +0.31, up instead of down, actions differ since 14"
 ---@return integer? since the first step at which the agents or their environments differ
 local function divergence(a, b)

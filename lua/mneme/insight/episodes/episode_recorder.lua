@@ -37,7 +37,6 @@ local function values_of(snapshot)
 end
 
 ---Record episodes of a stepper: of every environment the first, then every `every`-th.
----@param stepper Stepper
 ---@param options table { folder, every = 1, episodes (the last number that is recorded, and one), internals = false }
 ---@return EpisodeRecorder
 local function new(stepper, options)

@@ -16,8 +16,6 @@ local LONG = 10                    -- without a time limit they may take that ma
 
 ---Play episodes and collect their outcomes.  Every environment plays the same number of episodes; otherwise short
 ---episodes would count more often than long ones.
----@param p Stepper
----@param episodes integer
 ---@param options table? { album = EpisodeRecorder that records them, reached = of Env:keep_outcomes, most = steps of all environments after which
 ---  it gives up }
 ---@return table { scored = false where none has a score; next to others that have one a missing score counts as 0; score = list, ret = list,
@@ -73,7 +71,6 @@ function fresh.play(p, episodes, options)
 end
 
 ---The mean score of episodes, and its 95 % interval: Wilson's where each succeeded or did not, else of t.
----@param scores number[]
 ---@return number mean
 ---@return number? low nil: a single one, by degrees
 ---@return number? high
@@ -88,7 +85,6 @@ end
 ---Play fresh episodes of an agent whose training has ended: with sampled actions, and with the most probable ones.  `mneme eval` with the same
 ---seed and num_envs plays the same ones.
 ---@param learner table with cfg, env, agent and describe(): see learn/trainer.lua; none of its tensors changes
----@param episodes integer
 ---@param step number the training's steps
 ---@return table? { score, low, high (of the sampled ones; 95 %), greedy, episodes, num_envs, seed }; nil after a signal, or where they do not end
 function fresh.of_learner(learner, episodes, step)

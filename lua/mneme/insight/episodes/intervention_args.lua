@@ -23,8 +23,6 @@ local readers = {
 
 ---Reads "layers.0.beta:0.5,layers.1.beta:0" of a kind.
 ---@param list table[] the interventions are appended to it, without at and steps
----@param kind string
----@param text string
 ---@param command string name of the command, for errors
 function intervention_args.read(list, kind, text, command)
   for word in text:gmatch "[^,]+" do
@@ -38,9 +36,7 @@ function intervention_args.read(list, kind, text, command)
 end
 
 ---Sets the step of all interventions of a list.
----@param at integer
 ---@param steps integer? duration of those that last
----@param command string
 function intervention_args.time(list, at, steps, command)
   local lasting = false
   for _, spec in ipairs(list) do

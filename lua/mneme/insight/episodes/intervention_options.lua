@@ -99,8 +99,6 @@ local function add_facts(list, env, truth)
 end
 
 ---The interventions that are possible at a frame.
----@param stepper Stepper
----@param frame Frame
 ---@param selection table { layer, head }: the selected part of the memory; nil: all
 ---@return InterventionOption[]
 function intervention_options.list(stepper, frame, selection)
@@ -131,9 +129,7 @@ local function frame_before(line, start, step)
 end
 
 ---The memory of another episode of the timeline at the beginning of `step`: of a previous one, or of one that follows.
----@param line Timeline
 ---@param i integer a frame of the episode that receives it
----@param step integer
 ---@return table? donor { memory, episode }
 local function find_donor(line, i, step)
   local mine, found, deadline = line.ticks[i].start, nil, C.mn_clock(false) + PATIENCE
@@ -182,9 +178,6 @@ local function specs_at(given, line, i, steps)
 end
 
 ---An option as a change at frame i of a timeline whose source is a Stepper.  It ends with the episode.
----@param option InterventionOption
----@param line Timeline
----@param i integer
 ---@param steps integer? for how many steps a gate is forced or frozen, or a part held; nil: to the end of the episode
 ---@return Change
 function intervention_options.change(option, line, i, steps)

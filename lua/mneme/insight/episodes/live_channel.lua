@@ -85,7 +85,6 @@ local Writer = {}
 Writer.__index = Writer
 
 ---Create RUN/live, replacing an older one.
----@param path string
 ---@param about table title; env = an Env; policy = names of its numbers (nil: those of the actions); reads: as in Frame;
 ---  memory (see state_arrays.of_core), probes: name -> { shape,
 ---  dims } of one environment's arrays
@@ -229,7 +228,6 @@ local function read_schema(path, text, bytes)
 end
 
 ---Open RUN/live.  A reader is a source of frames, like a stepper: see timeline.lua.
----@param path string
 function live_channel.reader(path)
   local peek = ffi.gc(engine.check(C.mn_live_reader_new(engine.ctx, path)), C.mn_live_reader_free)
   local bytes = C.mn_live_reader_bytes(peek)

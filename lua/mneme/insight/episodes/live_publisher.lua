@@ -36,9 +36,7 @@ local function asked_reader(t, shape)
 end
 
 ---Write snapshots of a learner while it acts.
----@param learner OnPolicy
 ---@param path string RUN/live
----@param title string
 ---@param total fun(): number steps so far
 function live_publisher.writer(learner, path, title, total)
   local env, core = learner.env, learner.agent.core

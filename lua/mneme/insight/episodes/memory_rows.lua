@@ -71,7 +71,6 @@ local function entries(core, name)
 end
 
 ---The rows of a map of a core's memory: all of it, each layer, and what the layers divide into.
----@param core Core
 ---@param by string? "head" (default): heads, groups of channels or single states; "layer": layers alone
 ---@return MemoryRow[]
 function memory_rows.list(core, by)

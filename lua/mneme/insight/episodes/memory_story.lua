@@ -61,7 +61,6 @@ local function base_of(map, c)
 end
 
 ---The parts that stand out of a map of erasing, the largest effect first, and where.
----@param map CausalMap
 ---@param cells table[][] after Map:test
 ---@return table[] list { row, cells, most = largest loss, sum, first, last = columns with at least half of it }
 memory_story.parts = found
@@ -110,7 +109,6 @@ end
 ---@param map CausalMap complete, of erasing
 ---@param cells table[][] of Map:cells, after Map:test
 ---@param what string "the cue"
----@return string
 ---@return boolean decided
 function memory_story.kept(map, cells, what)
   local list = found(map, cells)
@@ -136,10 +134,8 @@ end
 ---Which part lost what success needs, and when.
 ---@param map CausalMap complete, of holding
 ---@param cells table[][]
----@param what string
 ---@param why string? what readings say where no part stands out
 ---@param held boolean? a part is known to hold it
----@return string
 ---@return table? lost { row = MemoryRow, last = step before which it still holds it, gone = by which it holds it no more, nil: not decided }
 function memory_story.lost(map, cells, what, why, held)
   local list = found(map, cells)
@@ -224,8 +220,6 @@ function memory_story.sentences(kept, held, what, why)
 end
 
 ---Whether that many episodes fail, by more than the draw of an action, that it is worth asking what was lost.
----@param map CausalMap
----@return boolean
 function memory_story.fails(map)
   local failed, without = 0, 0                       -- by more than the draw, as far as it is known; with the likeliest actions
   for _, o in ipairs(map.outcomes) do
@@ -236,8 +230,6 @@ function memory_story.fails(map)
 end
 
 ---What success needs, in words: the fact that an environment declares as a class, if it is the only one.
----@param env Env
----@return string
 function memory_story.what(env)
   local name
   for _, fact in ipairs(env.to_know) do

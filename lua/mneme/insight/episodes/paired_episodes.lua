@@ -19,8 +19,6 @@ local function begin_recordings(p, folder)
 end
 
 ---One whole episode in every environment.
----@param p Stepper
----@param list Interventions
 ---@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for trajectories or nil,
 ---  first = number of the first environment's episode, pause = function() or nil, called after each step }
 ---@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied } by environment; nil after a signal
@@ -54,8 +52,6 @@ function paired_episodes.round(p, list, o)
 end
 
 ---Play episodes without and with the interventions.
----@param p Stepper
----@param list Interventions
 ---@param o table { episodes, seed, record = folder or nil, done = function(n) or nil, called after n pairs, pause: see round }
 ---@return table[] pairs { without, with } of outcomes, by episode
 function paired_episodes.play(p, list, o)
@@ -79,8 +75,6 @@ function paired_episodes.play(p, list, o)
 end
 
 ---The pairs whose episode without the intervention reaches its step, and in which every intervention that was reached could be applied.
----@param pairs_of table[]
----@param at integer
 ---@return table[] cases
 ---@return integer longest steps of the longest episode
 ---@return integer refused pairs that reach the step, in which an intervention could not be applied

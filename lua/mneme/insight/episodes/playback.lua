@@ -246,13 +246,11 @@ function Playback:checkpoint(by, clock)
 end
 
 ---The track whose episodes the window lists: untouched, where an intervention is shown.
----@param k integer
 ---@return Timeline
 function Playback:untouched(k) return k == 1 and self.original or self.tracks[k].timeline end
 
 ---Computes episodes after the displayed one, until some are known in every track.
 ---@param wanted integer episodes
----@param deadline number
 ---@return boolean changed
 function Playback:scout(wanted, deadline)
   if self.at == 0 or live(self) or self.taken or self.together then return false end
@@ -334,7 +332,6 @@ function Playback:ended(at)
 end
 
 ---Plays to a step of the first episode, and pauses there.
----@param step integer
 function Playback:go_to(step)
   while self:forward() and self:tick_of(1).step < step and not self:ended() do end
   self.playing = false

@@ -22,7 +22,6 @@ local MOST_FRAMES, MOST_MOMENTS = 128e6, 128e6       -- bytes
 local Timeline = {}
 Timeline.__index = Timeline
 
----@param source table
 ---@return Timeline
 local function new(source)
   return setmetatable({ source = source, film = frames.new(), first = 1, n = 0, here = 0, looked_at = 1, ticks = {}, frames = {},
@@ -183,7 +182,6 @@ function Timeline:has(i) return self.frames[i] ~= nil end
 
 ---Computes one frame after the last known one; false: none is available now.
 ---@param deadline number?
----@return boolean
 function Timeline:extend(deadline)
   local last = self.ticks[self.n]
   if last and last.over then return false end
@@ -191,7 +189,6 @@ function Timeline:extend(deadline)
 end
 
 ---Computes the rest of the episode of frame i, until the deadline.
----@param deadline number
 ---@return boolean more it is not finished
 function Timeline:ahead(i, deadline)
   while not self:stop(i) do
@@ -269,7 +266,6 @@ end
 
 ---Takes an action at frame i in place of the agent's: everything after it is dropped, and the next frame computed.
 ---@param i integer a frame that is not the end of an episode
----@param action integer
 ---@return boolean done
 function Timeline:act(i, action)
   if not self.source.restore or self.ticks[i].ended or self.ticks[i].over then return false end

@@ -20,7 +20,6 @@ TrainingRecorder.__index = TrainingRecorder
 
 ---An observer of a training that records an episode every cfg.record_every minutes and at the end; nil where nothing is recorded.
 ---@param learner table with env, agent, T, and row.played, row.done, row.x: see learn/on_policy.lua
----@param run Run
 ---@return TrainingRecorder?
 local function open(learner, run)
   local minutes = learner.cfg.record_every

@@ -169,8 +169,6 @@ local function contents(t)
 end
 
 ---Write a trajectory of at least one step: the whole file or nothing.  Equal ones give equal bytes.
----@param path string
----@param t Trajectory
 function trajectory.write(path, t)
   local header, sections = contents(t)
   local text = json.encode(header)
@@ -351,9 +349,6 @@ function trajectory.read(path)
 end
 
 ---A field of one step's record: a pointer to its numbers; nil where there is no such field.
----@param t Trajectory
----@param step integer
----@param name string
 ---@return ffi.cdata*?
 function trajectory.recorded(t, step, name)
   for _, f in ipairs(t.fields) do

@@ -14,7 +14,6 @@ end
 ---A line through points, as rows of characters from top to bottom.
 ---@param points { [1]: number, [2]: number }[] shares 0 .. 1 of the width and the height; false: the line breaks off
 ---@param width integer characters
----@param height integer
 ---@return string[] rows
 function braille.line(points, width, height)
   local grid, from_x, from_y = {}, nil, nil

@@ -10,7 +10,6 @@ local COLUMNS = 6              -- of a table, where lines have many points
 
 ---A field of CSV (RFC 4180).
 ---@param v string|number|false|nil
----@return string
 function data.field(v)
   if v == nil or v == false then return "" end
   if type(v) == "number" then return format.exact(v) end
@@ -151,7 +150,6 @@ function tables.heat(fig)
 end
 
 ---What a reader is shown of the numbers.
----@param fig table
 ---@return string[] head of the columns, the first being that of the rows' names
 ---@return string[][] rows
 ---@return string caption

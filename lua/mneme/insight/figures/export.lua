@@ -50,7 +50,6 @@ local units = { px = 1, pt = 96 / 72, mm = 96 / 25.4, cm = 96 / 2.54, ["in"] = 9
 local LEAST, MOST = 150, 4000          -- pixels
 
 ---A width as drawings take it, from "3.3in", "84mm", "240pt" or pixels.
----@param s string
 ---@return number pixels
 function export.width(s)
   local value, unit = tostring(s):match "^(%d+%.?%d*)%s*(%a*)$"
@@ -85,8 +84,6 @@ end
 function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end
 
 ---The same for a command: where the program is missing that draws this kind, the figure is written as SVG.
----@param fig table
----@param path string
 ---@param o table? as in export.write
 ---@param left string[] gets the path where it was not written
 function export.write_or_svg(fig, path, o, left)
@@ -97,7 +94,6 @@ function export.write_or_svg(fig, path, o, left)
 end
 
 ---Says on stderr what export.write_or_svg left out, if anything.
----@param left string[]
 ---@return integer status 1: something was left out
 function export.say_left_out(left)
   if #left == 0 then return 0 end

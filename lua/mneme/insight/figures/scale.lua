@@ -59,7 +59,6 @@ end
 ---A scale.
 ---@param axis table { log, unit, ticks = wanted ones }
 ---@param low number least and largest value that is to be seen; low > 0 on a log axis
----@param high number
 ---@param from number where `low` lies, and `to`, where `high` does
 ---@param o table { wanted = ticks, nice = ends are ticks, fits = function(ticks, labels, place) -> boolean }
 ---@return table { low, high, at = function(v) -> place, ticks, labels }

@@ -49,7 +49,6 @@ local function memory_of(name)
 end
 
 ---Is a name that of a memory of the library, or about one: "gtrxl 256"?
----@return boolean
 function look.is_memory(name) return place[memory_of(name)] ~= nil end
 
 ---How the lines of a figure are drawn: each memory in the colour of its name, your own cores too, whatever else the figure shows; of those with one

@@ -50,7 +50,6 @@ end
 ---Names and columns of the parts of what the core reads: the observation's arrays where it has several, its groups where its environment names them,
 ---else each of its values
 ---(all codes of a cell together), or a picture as a whole; then what was done and paid before.
----@param agent Agent
 ---@param space table env.observation_space
 ---@return table[] parts { name, from, to }: columns from .. to - 1
 function credit.parts(agent, space)
@@ -85,7 +84,6 @@ end
 local Credit = {}
 Credit.__index = Credit
 
----@param agent Agent
 ---@param space table env.observation_space
 ---@param episode table of credit.play
 ---@return Credit
@@ -339,7 +337,6 @@ end
 
 ---Shares of a gradient as every table, figure and panel shows them: one scale for all steps, of which the root is painted.
 ---@param rows table[] { word, text }
----@param steps integer[]
 ---@param cells table[][] { share, low, high, n }
 ---@param at string what a column is
 ---@return PartMap

@@ -8,7 +8,6 @@ local samples = {}
 local NOISE = 1e-6                 -- of a column's size at that step: what varies less is rounding
 
 ---What can be read of a part: its state; and of a head what it gives out, where the core shows that (the probe `retrieved`).
----@param p Stepper
 ---@param part table { parts, layer, head }
 ---@return table[] sources { size, take = function(b, to): of environment b now, gather = function(mind, to): of a Frame or snapshot }
 function samples.sources(p, part)
@@ -88,7 +87,6 @@ end
 
 -- The inner products of samples.
 ---@param x Tensor [n,d]
----@param n integer
 ---@return ffi.cdata* double[n * n]
 function samples.products(x, n)
   local products = tensor.no_grad(function() return ops.matmul(x, ops.transpose(x, { a = 0, b = 1 })) end)

@@ -20,7 +20,6 @@ end
 
 ---x with L L' x = b, in place of b.
 ---@param l ffi.cdata* of ridge.factor
----@param n integer
 ---@param b ffi.cdata* double[n]
 function ridge.solve(l, n, b)
   for i = 0, n - 1 do
@@ -37,7 +36,6 @@ end
 
 ---The factor of the products of the samples to learn from, with the penalty on their diagonal.
 ---@param products ffi.cdata* double[n][n]: inner products of all samples
----@param n integer
 ---@param list integer[] samples of the question, from 1, those to learn from first
 ---@param learn integer how many these are
 ---@param penalty number a share of the mean square of a sample
@@ -72,8 +70,6 @@ function ridge.fit(products, n, list, learn, l, target)
 end
 
 ---The first `learn` of a list in another order: answers of a control (Hewitt and Liang 2019).
----@param list any[]
----@param learn integer
 ---@param dice table of example_random
 ---@return any[]
 function ridge.shuffled(list, learn, dice)
@@ -84,9 +80,6 @@ function ridge.shuffled(list, learn, dice)
 end
 
 ---The share of the variance of the answers after the first `learn` that predictions explain, 0 if negative; nil: they do not vary.
----@param said number[]
----@param y number[]
----@param learn integer
 ---@return number?
 function ridge.explained(said, y, learn)
   local n, mean, left, all = #y - learn, 0, 0, 0
@@ -97,7 +90,6 @@ end
 
 ---The diagonal of the inverse of L L^T: of each sample, how much its own answer counts in its prediction.
 ---@param l ffi.cdata* of ridge.factor
----@param n integer
 ---@return ffi.cdata* double[n]
 function ridge.inverse_diagonal(l, n)
   local diagonal, column = ffi.new("double[?]", n), ffi.new("double[?]", n)
@@ -115,7 +107,6 @@ end
 
 ---Probabilities of classes from their scores, with a given sharpness.
 ---@param scores number[] one for each class
----@param sharpness number
 ---@return number[] sums to 1
 function ridge.probabilities(scores, sharpness)
   local top, sum, p = -math.huge, 0, {}
@@ -128,7 +119,6 @@ end
 ---The sharpness with which probabilities from scores are the likeliest.
 ---@param scores number[][] of each sample, one for each class; of predictions that did not see the sample's answer
 ---@param answers integer[] the right class of each, from 1
----@return number
 ---@return number likelihood the mean logarithm of the probabilities of the right classes with it
 function ridge.sharpness(scores, answers)
   local function cost(log)

@@ -5,7 +5,6 @@ local stopwatch = {}
 
 ---The median of a list of numbers; of an even number of them the lower of the two in the middle, which is one that was measured.
 ---@param list number[] stays in its order
----@return number
 function stopwatch.lower_median(list)
   local sorted = {}
   for i, value in ipairs(list) do sorted[i] = value end

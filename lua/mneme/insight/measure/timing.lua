@@ -50,9 +50,6 @@ end
 -- ---- one step ----
 
 ---A core that has seen, or is about to see, N steps: where its memory has a size, that is N, and full of numbers.
----@param name string
----@param config table
----@param N integer
 ---@return table self step(): one more step of one environment; seen: how many there were; bounded: another N needs another core; core
 function timing.stepper(name, config, N)
   nn.manual_seed(1)

@@ -52,7 +52,6 @@ function keyboard.key(word) return words[word:lower()] or (#word == 1 and word:b
 
 ---Divide the keys among actions.  Those without a usual name get 1 .. 9 and 0, or, where that is too few, are
 ---typed as their numbers, with Enter.
----@param actions string[]
 ---@return table<integer, integer> action_of key -> action from 0
 ---@return string[] labels of each action: "↑ w"; where it is typed, its number
 ---@return boolean typed
@@ -88,7 +87,6 @@ end
 local Hand = {}
 Hand.__index = Hand
 
----@param space Space
 ---@return Hand
 function keyboard.hand(space)
   local keys, parts, rest = space:by_keys()
@@ -104,7 +102,6 @@ function Hand:press(i)
 end
 
 ---@param k integer which number, from 1
----@param value number
 ---@return number[]? action nil: there are others
 function Hand:set(k, value)
   self.numbers[k] = value

@@ -3,7 +3,6 @@ local addresses = {}
 local KEEPS = "[^%w%-._~/,:+]"               -- all else is written as %XX
 
 ---@param fields table[] { key, value } in their order; nil and false are left out
----@return string
 function addresses.write(fields)
   local list = {}
   for _, field in ipairs(fields) do

@@ -50,7 +50,6 @@ end
 
 ---What is known, in words.
 ---@param here number? by how much the shown episode is better with the interventions, where it is over
----@return string
 function Effect:text(here)
   if self.problem then return self.problem end
   if not self.done then return ("counting over %d episodes: %d"):format(self.episodes, self.counted) end

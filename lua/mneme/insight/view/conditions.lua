@@ -3,7 +3,6 @@ local setting_types = require "mneme.base.setting_types"
 
 local conditions = {}
 
----@param text string
 ---@return table[] list { key, sign = "<", "=" or ">", value = text, number = or nil }, or { word }
 function conditions.read(text)
   local list = {}
@@ -18,7 +17,6 @@ end
 ---@param list table[] of conditions.read
 ---@param value_of fun(key): any
 ---@param has fun(word): boolean
----@return boolean
 function conditions.met(list, value_of, has)
   for _, c in ipairs(list) do
     if c.word then

@@ -339,7 +339,6 @@ end
 ---@param head table what it reads besides
 ---@param level integer of compression, 1 .. 9
 ---@param shapes table? of put_shapes; nil: those of its pages
----@return string
 function Film:packed(head, width, height, level, shapes)
   local themes, ramps = episode_data.colours()
   local list = self.shapes.list
@@ -353,7 +352,6 @@ end
 ---What a painter has drawn, as one page that is shown now.
 ---@param painter table of scene.painter
 ---@param head table what painter.js reads besides
----@return string
 function episode_data.page(painter, head)
   local pages, view = film(painter, CELLS), painter.view
   local all, n = C.mn_canvas_shapes(view.shapes), C.mn_canvas_count(view.shapes)

@@ -82,7 +82,6 @@ end
 ---An episode as a part of a page.
 ---@param data table of episode_data.of
 ---@param id string of letters, digits and -; nothing else on the page has it
----@return string html
 function page.section(data, id)
   return head() .. body(data, id, {}) .. script()
 end
@@ -90,7 +89,6 @@ end
 ---An episode as a page of its own, which browsers keep from loading anything.
 ---@param data table of episode_data.of
 ---@param options table? theme = "dark"|"light"; nil: as the reader prefers
----@return string html
 function page.whole(data, options)
   local theme = options and options.theme
   return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',

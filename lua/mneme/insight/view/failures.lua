@@ -7,7 +7,6 @@ local STRIP, HUNT = 16, 200                  -- episodes that are computed ahead
 return function(Viewer)
   ---The episodes of a track, each with whether it failed: its score is below 1, or, where none reaches that, below their mean.
   ---Without scores it is not known.
-  ---@param k integer
   ---@return table[] episodes see Timeline.episodes; failed = boolean or nil where it is not over
   function Viewer:episodes_of(k)
     local list, most, sum, n = self:untouched(k):episodes(), -math.huge, 0, 0

@@ -101,7 +101,6 @@ end
 
 ---The lines of a score card: { name, score, ret, length }; what is not known is nil.
 ---@param result table of results
----@return table[]
 function Game:card_of(result)
   local lines = { { name = result.looked and "you, with Tab" or "you", score = result.score, ret = result.ret, length = result.length } }
   local g = result.ghost
@@ -133,7 +132,6 @@ end
 
 ---Set a number of the action to any value.
 ---@param k integer which, from 1
----@param value number
 function Game:set(k, value) self:take(self.hand:set(k, value)) end
 
 ---Take an action.

@@ -12,7 +12,6 @@ local LONGER = ("0"):byte()
 local Menu = {}
 Menu.__index = Menu
 
----@param title string
 ---@param options InterventionOption[] shown up to the number of keys
 ---@param lasting integer? index of the selected duration, of a previous menu
 ---@return Menu

@@ -24,7 +24,6 @@ function RunTable:__index(key)
   return inner and inner[key]
 end
 
----@param folder string
 ---@param source table { rows = function(folder, words, sort): the rows that a filter's words fit, and of how many; columns = { { title, sort } ... };
 ---  cells = function(row): the text of each column; open = function(paths): a viewer of one or several runs side by side;
 ---  curve = function(path): { n, x, y } of the score, nil: none is logged; claims = function(path): { { text, verdict } ... } of a study }
@@ -124,7 +123,6 @@ function RunTable:go(fields, clock)
 end
 
 ---Open a run, up to four side by side, or the folder of a study.
----@param rows table[]
 function RunTable:open(rows)
   self.note, self.dirty = nil, true
   if rows[1].study then

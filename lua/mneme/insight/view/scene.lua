@@ -45,7 +45,6 @@ function scene.lay(view, box, now, layout)
 end
 
 ---The names of all scenes, sorted.
----@return string[]
 function scene.list() return registry.names("scenes", true) end
 
 -- Runs a scene or panel file, and checks what it returns.
@@ -115,7 +114,6 @@ function scene.about(name) return catalogue.first_comment(registry.file("scenes"
 
 ---The scenes for an environment: its own first, then those that are made for no environment.
 ---@param id string? "tmaze-v0"
----@return string[]
 function scene.suiting(id)
   local own, list = scene.for_env(id), {}
   for _, name in ipairs(scene.list()) do
@@ -172,7 +170,6 @@ function painter:text_width(text, size)
 end
 
 -- A scene must not change a frame, or stepping back would show something else.
----@param frame Frame
 function scene.read_only(frame)
   return setmetatable({}, { __index = frame, __newindex = function(_, key)
     errors.raise(('a scene cannot set now.%s: a frame is read-only'):format(tostring(key)))

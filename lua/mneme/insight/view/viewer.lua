@@ -34,7 +34,6 @@ local function adopt(self)
   self.causes, self.many = of.causes, of.many
 end
 
----@param k integer
 ---@return BackgroundMap? of a track's agent: two episodes of one agent have one
 function Viewer:causes_of(k)
   local open = self.tracks[k].open
@@ -225,7 +224,6 @@ function Viewer:offer(clock)
 end
 
 ---Apply an intervention at the displayed step; its episode is shown next to the original one.
----@param option InterventionOption
 ---@param steps integer? that a gate is held
 ---@return boolean? done
 ---@return table? why not: an error
@@ -265,7 +263,6 @@ function Viewer:close(keep, clock)
 end
 
 ---Show another scene.
----@param name string
 function Viewer:show_scene(name)
   local loaded = scene.load(name)
   for _, track in ipairs(self.tracks) do track.scene = loaded end
@@ -286,7 +283,6 @@ end
 ---Show the displayed episode without and with a part of the memory erased at a step, as a cell of the map says, or held from it on.
 ---@param kind string "erase" or "hold"
 ---@param word string the part
----@param at integer
 function Viewer:without(kind, word, at, clock)
   if #self.tracks > 1 and self.original then self:close(1, clock) end
   local problem = self:unchangeable()

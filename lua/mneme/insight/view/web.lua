@@ -85,7 +85,6 @@ local function serve(lib, html, secret, wanted)
 end
 
 ---What a browser loads: it then asks for pages.
----@return string html
 function web.document() return form:format(files.read(here .. "painter.js"), files.read(here .. "browser.js")) end
 
 ---Show a client to browsers, at a port of this machine and to those who have the link, until Ctrl-C.

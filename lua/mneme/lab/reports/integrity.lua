@@ -64,7 +64,6 @@ local function check_code(path, info, found, light)
 end
 
 ---Checks a run's folder.
----@param path string
 ---@param light boolean? episodes are not replayed, and the program is not looked at
 ---@param found Findings? with what is known of the run: imported, done
 ---@return Findings found see runs/manifest.lua
@@ -83,7 +82,6 @@ function integrity.run(path, light, found)
 end
 
 ---Checks a run of a study, and that it is the one that the study names.
----@param r StudyRun
 ---@param light boolean? as for integrity.run
 function integrity.run_of_study(r, light)
   local info = run_folder.read_info(r.path)

@@ -229,7 +229,6 @@ end
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
 ---  others = how many runs are not of those } as known
 ---@param options table? { beside = false: the page is not in the study's folder; episode = true: with episodes of runs }
----@return string html
 ---@return table<string, table> figures by their ids
 function report.html(study, source, options)
   local out, opening, made = compose(study, source, options or {})

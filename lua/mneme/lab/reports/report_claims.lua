@@ -92,7 +92,6 @@ local function remarks(v)
 end
 
 ---What was estimated, in words: a difference, a ratio, shares that solved it, or times.
----@return string
 ---@return string? interval "0.1 … 0.3"
 function report_claims.estimate(v, spec)
   local test = v.claim.test or {}

@@ -77,7 +77,6 @@ end
 
 ---Put an episode of the best run into a page, with its heading; nothing where no run can play one.
 ---@param out table of lab/reports/page/blocks.lua
----@param study table
 function episode.write(out, study)
   local run, metric = best_run(study)
   local data, at

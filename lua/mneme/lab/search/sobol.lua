@@ -60,7 +60,6 @@ function sobol.new(dimensions, shift)
 end
 
 ---A shift for sobol.new, the same for equal seeds on every machine.
----@param dimensions integer
 function sobol.shift(dimensions, seed)
   local drawn, shift = ffi.new("float[?]", sobol.MOST), {}
   C.mn_random_uniform(seed, 0, 0, drawn, sobol.MOST)

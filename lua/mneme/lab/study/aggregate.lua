@@ -48,7 +48,6 @@ function aggregate.collect(runs, value_of, missing)
 end
 
 ---One number for each seed.
----@return number[]
 ---@return integer[] of which seeds
 function aggregate.numbers(runs, value_of, missing)
   local list, of = {}, {}

@@ -17,7 +17,6 @@ local function names(list)
 end
 
 ---The files that several runs were last made by.
----@param runs CodeOfRun[]
 ---@return table[] rows { name, kind = "code" or "data", versions = { checksum, runs = names }[], the most frequent first }, by kind and name
 function mixed.files(runs)
   local rows = {}
@@ -70,7 +69,6 @@ function mixed.of(runs)
 end
 
 ---What resumes changed of runs.
----@param runs CodeOfRun[]
 ---@return string[] sentences
 function mixed.starts(runs)
   local resumed = {}

@@ -79,7 +79,6 @@ function one_run.failed(path, c, why)
 end
 
 ---How the process of a run ended, noted where it failed.
----@param path string
 ---@param about table of process_pool.run
 ---@param why string? what a run that failed said last; nil: where that stands
 ---@return string "done", "stopped", "taken" or "failed"

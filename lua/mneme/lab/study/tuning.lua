@@ -165,7 +165,6 @@ function Tuning:check_owned()
 end
 
 ---Refuse seeds that the tuning has used, or may use.
----@param seeds integer[]
 function Tuning:need_fresh(seeds)
   for _, seed in ipairs(seeds) do
     if seed >= self.first_seed and seed < self.first_seed + self.trials then
@@ -177,7 +176,6 @@ end
 
 ---Have the best settings run with these seeds, too, next to the script's own: an ordinary study's folder with the axis `pick` = 1, 2, ... and script.
 ---The order of the picks stays the tuning's.
----@param seeds integer[]
 function Tuning:with_fresh(seeds)
   self:need_fresh(seeds)
   self.fresh = seeds

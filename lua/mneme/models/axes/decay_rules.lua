@@ -27,7 +27,6 @@ local needed = { beta = "a gate of values", gamma = "a gate of keys" }
 
 ---Why a decay has no meaning with a gate; nil: it has.
 ---@param name string of the decay
----@param gate Gate
 ---@return string?
 function rules.lacks(name, gate)
   local entry, both = decays.list[name], {}
@@ -122,9 +121,6 @@ local function differ(a, b)
 end
 
 ---Try a decay on gates that are shut, open and between.
----@param cfg table
----@param gate Gate
----@param K integer
 ---@param name string? default: the configuration's, where it has a meaning
 ---@return DecayUse
 function rules.examine(cfg, gate, K, name)
@@ -162,7 +158,6 @@ local function write_apart(use, args, beta, gamma)
 end
 
 ---A layer's gates as what is written and what is kept.
----@param use DecayUse
 ---@param args table of a memory; its gates are changed
 ---@param seen boolean? what is kept is to be there as tensors, for probes
 function rules.apply(use, args, seen)
@@ -187,8 +182,6 @@ function rules.apply(use, args, seen)
 end
 
 ---What a decay is called in the equations of a form: the factors of values, of keys and of the whole head, and its own line.
----@param use DecayUse
----@param gate Gate
 ---@return table { v, k, head, element, joint = texts or nil, doc }
 function rules.law(use, gate)
   local rest, law = use.entry.rest, { joint = use.entry.joint, element = use.kept_v == "element" and "keep" or nil }
@@ -232,10 +225,6 @@ local function kept_at(use, cfg, gate, K, openings)
 end
 
 ---How the gates of a layer decay together, for gate_start: two functions of its list.
----@param use DecayUse
----@param cfg table
----@param gate Gate
----@param K integer
 ---@return table { elements = fun(gates, keeps): number[], share = fun(gates, keep): number, refuses = string? }; empty: their factors multiply
 function rules.start(use, cfg, gate, K)
   local function elements(gates, keeps)

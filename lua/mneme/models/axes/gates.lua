@@ -23,7 +23,6 @@ local function each_key(_, K) return K end
 
 ---x times a factor, in equations; without a factor all of it.
 ---@param factor string? "(1-b)", "g"
----@param x string
 function gates.times(factor, x) return factor and ("%s*%s"):format(factor, x) or x end
 
 -- Gates that do not depend on the input: write (B, G) and keep 1 - (B G^T)*(B' G'^T).

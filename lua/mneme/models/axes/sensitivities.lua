@@ -36,7 +36,6 @@ local function counted(T)
 end
 
 ---Of one layer.
----@param cfg table
 ---@param K integer numbers of a key
 ---@param p table<string, Module> its projections by name
 ---@param prefix string of its states

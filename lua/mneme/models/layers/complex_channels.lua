@@ -14,7 +14,6 @@ local complex = {}
 local NEAR = 1e-7                -- of |lambda|^2 and of phases to the ends of their ranges, where logarithms are infinite
 
 ---A leaf.
----@param shape integer[]
 ---@param init function? as in nn.init
 ---@return Tensor
 function complex.parameter(shape, init)

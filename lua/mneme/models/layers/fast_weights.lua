@@ -81,7 +81,6 @@ end
 
 ---A decay exp(-exp(A_log) softplus(dt + dt_bias)) as in Mamba-2: A_log [H] from A uniform between two values, dt_bias [H*per] from steps whose
 ---logarithms are uniform between 0.001 and 0.1.
----@param own Own
 ---@param H integer heads
 ---@param per integer steps a head
 ---@param low number least A
@@ -113,9 +112,7 @@ local function output_gate(cfg, rows, lecun)
 end
 
 ---A memory that adds, C = C diag(keep) + v k^T, y = C q, shown to the probe.
----@param s Step
 ---@param q Tensor [T,B,H,K]
----@param k Tensor
 ---@param v Tensor [T,B,H,V]
 ---@param keep Tensor [T,B,H,K] of keys, or [T,B,H,1]
 ---@return Tensor y [T,B,H,V]
@@ -295,7 +292,6 @@ local function build(name, spec, cfg)
 end
 
 ---A core's file from what is its own.
----@param name string
 ---@param spec FastWeights with doc, source, equations?, config
 ---@return table definition as core.lua wants it
 function fast_weights.core(name, spec)

@@ -5,7 +5,6 @@
 local tensor = require "mneme.tensor.tensor"
 
 local cached = {}
----@param N integer
 ---@return number[] omega
 ---@return Tensor re [N,2N] of the eigenvectors, a row each
 ---@return Tensor im [N,2N]

@@ -8,7 +8,6 @@ local tensor = require "mneme.tensor.tensor"
 local cell = { LOWEST = -1e30, states = { "h", "c", "n", "m" } }         -- LOWEST: m where an episode begins
 
 ---The recurrence.
----@param d integer
 ---@param again fun(h: Tensor): Tensor what the last output [B,d] adds to i, f, z, o: [B,4*d]
 ---@return fun(x: Tensor, done: Tensor?, h: Tensor, c: Tensor, n: Tensor, m: Tensor): Tensor, Tensor, Tensor, Tensor, Tensor  x [T,B,4*d]; y [T,B,d] and
 ---  the states after it

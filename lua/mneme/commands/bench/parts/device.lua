@@ -53,7 +53,6 @@ local sections = {
 }
 
 ---@param o table the options, and part = "train" or "kernels"
----@return integer status
 function device.run(o)
   local names, known, section = {}, {}, sections[o.benchmark]
   engine.open(o.device, 1)

@@ -220,7 +220,6 @@ function kernels.torch(python, words, file, each)
 end
 
 ---All kernels as a table of text, and their figures.
----@param machine table
 ---@param torch table? what kernels.torch returned
 function kernels.run(machine, torch)
   print(("kernels, one layer, T=%d B=%d H=%d, forward + backward:"):format(T, B, H))

@@ -45,8 +45,6 @@ end
 -- ---- agents ----
 
 ---A published configuration.
----@param name string
----@return table
 function published_agents.find(name)
   local known = {}
   for _, setup in ipairs(published_agents.list) do

@@ -15,7 +15,6 @@ local cost = {}
 local FORM = "%-10s %-9s %10s %10s %9s %11s %12s"
 
 ---The window's process: show a live file until the trainer ends, then print the number of pages.
----@param path string
 function cost.child(path)
   engine.open("cpu", 1)
   local source, pages = live_channel.reader(path), 0

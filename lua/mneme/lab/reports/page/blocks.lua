@@ -29,7 +29,6 @@ function page.note_names(...)
   page.names = list
 end
 
----@param title string
 ---@return table page { title, blocks }
 function page.new(title) return setmetatable({ title = title, blocks = {} }, Page) end
 
@@ -38,7 +37,6 @@ function Page:add(block) self.blocks[#self.blocks + 1] = block end
 ---A heading that can be linked to.
 ---@param level integer 2 or 3
 ---@param id string of letters, digits, - and _; nothing else on the page has it
----@param text string
 ---@param short string? in the contents
 function Page:heading(level, id, text, short) self:add { kind = "heading", level = level, id = id, text = text, short = short } end
 
@@ -53,7 +51,6 @@ function Page:paragraphs(s, class) self:add { kind = "paragraphs", text = s, cla
 function Page:table(head, rows, caption) self:add { kind = "table", head = head, rows = rows, caption = caption } end
 
 ---What `fill` puts into the page, folded away.
----@param summary string
 ---@param fill fun()
 function Page:fold(summary, fill)
   local outside = self.blocks
@@ -68,7 +65,6 @@ end
 function Page:folded(summary, s) self:add { kind = "code", summary = summary, text = s } end
 
 ---@param fig table as insight/figures/model.lua has it
----@param id string
 function Page:figure(fig, id) self:add { kind = "figure", fig = fig, id = id } end
 
 -- ---- writing ----
@@ -79,8 +75,6 @@ local ADDRESS = "https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+"
 ---themselves.  What is finished stands aside meanwhile, for no pattern to find; in its place stands what text cannot hold.
 ---@param w table a writer's { text = fun(s), name, typed = of `code`, equation: nil where it is not known, bold = { before, after },
 ---  link(address, inner, bare) }
----@param s string
----@return string
 function page.inline(w, s)
   local kept = {}
   local function keep(finished)
@@ -158,7 +152,6 @@ function usual.fold(b, w, ...) return w.folded(b.summary, page.write(w, b.blocks
 ---  and heading, table, code and figure, each of a block; others where they are no usual ones
 ---@param list table[] blocks
 ---@param ... any what figures need
----@return string
 function page.write(w, list, ...)
   local out = {}
   for i, b in ipairs(list) do out[i] = (w[b.kind] or usual[b.kind])(b, w, ...) end
