@@ -24,7 +24,8 @@ local function watched(core, settings, f)
   local learner = mn.a2c(cfg, env, agent)
   local writer = live_publisher.writer(learner, folder .. "/live", "test", function() return learner.step end)
   local film, reader, tell = frames.new(), live_channel.reader(folder .. "/live"), learner.watch
-  writer.due, writer.wanted = function() return true end, function() return 1 end
+  writer.due, writer.wanted = function() return true end, 1
+  reader:next_env()                                -- from the first snapshot on
   learner.watch = function(at, piece)
     tell(at, piece)
     f(film:add(reader:next()), at - piece.first)

@@ -321,8 +321,8 @@ t.test("two agents in the same worlds side by side", function()
 end)
 
 t.test("when training ends, r plays the trained agent", function()
-  local state, snapshots = "running", random_stepper.new { corridor = 4 }
-  local source = { live = true, state = function() return state end, next = function() return snapshots:next() end,
+  local state, silent, snapshots = "running", false, random_stepper.new { corridor = 4 }
+  local source = { live = true, state = function() return state end, next = function() return not silent and snapshots:next() or nil end,
     next_env = function() snapshots:next_env() end }
   local r = rig { { source = source, scene = scene.load "tmaze", open = function() return random_stepper.new { corridor = 5 } end } }
   r.v:tick(1)
@@ -331,8 +331,17 @@ t.test("when training ends, r plays the trained agent", function()
   t.eq(snapshots.env_index, 1, "the next environment is requested from the trainer")
   r.press "r"
   t.ok(r.frame().status.note:find "trainer" and r.v:source() == source, "not while it runs")
-  state, r.clock = "gone", 9
-  r.v:tick(9)
+  silent = true
+  r.v:tick(4)
+  t.eq(r.v.late, nil, "an update may take its time")
+  r.v:tick(9) r.v:tick(9.5)
+  t.eq(r.v.late, 8) t.ok(r.v.dirty)
+  silent = false
+  r.v:tick(9.6)
+  t.eq(r.v.late, nil)
+  silent, state, r.clock = true, "gone", 30
+  r.v:tick(30)
+  t.eq(r.v.late, nil, "one that is gone is not late")
   t.ok(r.frame().status.note:find "crashed")
   r.press "r"
   t.eq(r.frame().truth.corridor, 5)

@@ -3,8 +3,10 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
 local http = require "tests.support.http"
 local scene = require "mneme.insight.view.scene"
+local shell = require "tests.support.shell"
 
 local C, lib = engine.C, scene.library()
 local has = pcall(function() return lib.mn_web_new end)
@@ -199,6 +201,35 @@ test("waiting takes no processor time, and wakes for an event", function(s)
   t.ok(C.mn_clock(false) - woken < 10, "an event")
   s.free()
   http.answer(waiting)
+end)
+
+t.test("a page that is due is drawn when somebody comes for it, not at the program's next look at the clock", function()
+  if not has then t.skip "this build has no server" end
+  local dir = shell.folder()
+  files.write(dir .. "/client.lua", { [[
+    package.path = arg[1] .. "lua/?.lua;" .. arg[1] .. "lua/?/init.lua;" .. package.path
+    local client = { playing = true, dirty = true, period = 1000, page = function() return { draw = function() end }, {} end }
+    function client:painted() self.dirty = true end
+    require("mneme.insight.view.web").run(client, { web = 1, width = 400, height = 300 })
+  ]] })
+  local pipe = io.popen(("cd '%s'; MNEME_BUILD='%s' luajit client.lua '%s' >said 2>&1 & echo $!"):format(dir, shell.build, shell.root))
+  local pid = pipe:read "*n"
+  pipe:close()
+  local ok, why = xpcall(function()
+    local port, token = shell.wait("a link", function()
+      return files.is_file(dir .. "/said") and files.read(dir .. "/said"):find "another machine" and files.read(dir .. "/said")
+    end):match "localhost:(%d+)/%?token=(%x+)"
+    local number = 0
+    for _ = 1, 4 do
+      local status, _, head = http.answer(http.send(tonumber(port), http.text("GET", "/page?after=" .. number, { Host = "localhost", ["X-Token"] = token })), 60)
+      t.eq(status, 200)
+      number = tonumber(head["x-page"])
+    end
+    t.eq(number, 4)
+  end, debug.traceback)
+  os.execute(("kill -9 %d"):format(pid))
+  files.remove_folder(dir)
+  if not ok then error(why, 0) end
 end)
 
 test("bytes that no browser sends: an answer or none, and the next is served", function(s)

@@ -104,7 +104,7 @@ function live_channel.writer(path, about)
     env = vec and { id = env.id, settings = env.settings } or nil,
     actions = json.array { unpack(about.policy) }, space = space.kind ~= "discrete" and space:describe() or nil, counters = json.array(counters),
     noted = json.array(noted), gates = json.array(kinds) }
-  local self = setmetatable({ fields = fields, vec = vec, num_envs = env.num_envs, rows = rows }, Writer)
+  local self = setmetatable({ fields = fields, vec = vec, num_envs = env.num_envs, rows = rows, wanted = 0, next = 0 }, Writer)
   self.history, self.columns, self.noted = ffi.new("float[?]", live_channel.history * columns), columns, 0
   self.place = place_of(vec)
   self.file = engine.check(C.mn_live_new(engine.ctx, path, schema, bytes))
@@ -127,17 +127,28 @@ function Writer:note(now)
   end
 end
 
----Is it time for a snapshot?  Cheap enough to ask at every step.
+---The probes that note() reads at every step.
+---@return string[] names
+function Writer:gate_probes()
+  local names, seen = {}, {}
+  for _, row in ipairs(self.rows) do
+    if not seen[row.name] then names[#names + 1], seen[row.name] = row.name, true end
+  end
+  return names
+end
+
+---Is it time for a snapshot?  Cheap enough to ask at every step: it looks at the wall's clock, and at the processor's where that says so.
 function Writer:due()
-  if not C.mn_live_due(self.file, live_channel.per_second) then return false end
+  if not C.mn_live_due(self.file, live_channel.per_second) or C.mn_clock(false) < self.next then return false end
   local now = os.clock()
-  if SHARE * (now - (self.written or 0)) < (self.took or 0) then return false end
+  local early = (self.took or 0) / SHARE - (now - (self.written or 0))
+  if early > 0 then
+    self.next = C.mn_clock(false) + math.min(early, 1 / live_channel.per_second)
+    return false
+  end
   self.begun = now
   return true
 end
-
----The environment that the viewer requests.
-function Writer:wanted() return math.max(0, C.mn_live_wanted(self.file)) % self.num_envs end
 
 ---Write a snapshot of one environment.
 ---@param now table env_index, action, reward, value, step, episode, ret, total: numbers; observation, policy:
@@ -159,6 +170,7 @@ function Writer:write(now)
     else errors.raise("live: a snapshot without " .. field.name) end
   end
   C.mn_live_publish(self.file)
+  self.wanted = math.max(0, C.mn_live_wanted(self.file)) % self.num_envs         -- what the viewer asks for, from the next step on
   self.written = os.clock()
   self.took = self.begun and self.written - self.begun
 end

@@ -62,6 +62,10 @@ function live_publisher.writer(learner, path, title, total)
   local writer = live_channel.writer(path, { title = title, env = env, policy = learner.agent:policy_names(), reads = reading(core),
     memory = state_arrays.of_core(core),
     probes = about })
+  for _, p in pairs(parts) do                       -- of every step: without pairs, which LuaJIT does not compile
+    p.gates = {}
+    for i, name in ipairs(writer:gate_probes()) do p.gates[i] = { name = name, part = p.probes[name] } end
+  end
   local x = part(learner.x)
   local space = env.action_space
   local now = { policy = ffi.new("float[?]", learner.agent.actions), memory = {}, probes = {},
@@ -69,24 +73,27 @@ function live_publisher.writer(learner, path, title, total)
   local B, T = learner.B, learner.T
   local steps, episodes, returns = ffi.new("int[?]", B), ffi.new("int[?]", B), ffi.new("double[?]", B)
   local last = ffi.new("float[?]", B)
-  learner.watch = function(t, piece)
-    local row, of, at = learner.row, parts[piece], t - piece.first
-    for b = 0, B - 1 do                              -- counted here, for every environment, from what the buffers say
-      local reward = t > 0 and row.paid[t - 1][b] or row.paid[T - 1][b]
-      if row.done[t][b] ~= 0 then
+  local function count(done, paid)                   -- for every environment, from what the buffers say
+    for b = 0, B - 1 do
+      if done[b] ~= 0 then
         if steps[b] > 0 then episodes[b] = episodes[b] + 1 end
         steps[b], returns[b], last[b] = 0, 0, 0
       else
-        steps[b], returns[b], last[b] = steps[b] + 1, returns[b] + reward, reward
+        steps[b], returns[b], last[b] = steps[b] + 1, returns[b] + paid[b], paid[b]
       end
     end
-    local b = writer:wanted()
+  end
+  learner.watch = function(t, piece)
+    local row, of, at, b = learner.row, parts[piece], t - piece.first, writer.wanted
+    count(row.done[t], row.paid[t > 0 and t - 1 or T - 1])
     now.env_index, now.action, now.value = b, space.kind == "discrete" and row.action[t][b] or nil, row.value[t][b]
     for k = 0, space.kind ~= "discrete" and space.size - 1 or -1 do now.did[k] = row.action[t][b * space.size + k] end
-    now.reward, now.step, now.episode, now.ret, now.total = last[b], steps[b], episodes[b], returns[b], total() + t * B
-    for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.stride end
+    now.reward, now.step, now.episode, now.ret = last[b], steps[b], episodes[b], returns[b]
+    for _, gate in ipairs(of.gates) do now.probes[gate.name] = gate.part.data + at * gate.part.row + b * gate.part.stride end
     writer:note(now)
     if not writer:due() then return end
+    now.total = total() + t * B
+    for name, p in pairs(of.probes) do now.probes[name] = p.data + at * p.row + b * p.stride end
     for name, of_env in pairs(of.asked) do now.probes[name] = of_env(b) end
     now.observation = x.data + t * x.row + b * x.stride
     learner.agent:show_policy(of.logits.data + at * of.logits.row + b * of.logits.stride, now.policy)

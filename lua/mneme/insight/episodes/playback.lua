@@ -10,6 +10,7 @@ local AGAIN = 0.004                         -- seconds of a refresh spent on rep
 local STEPS = 10                            -- steps per second at speed 1
 local SPEEDS = { 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64, math.huge }
 local NORMAL = 4                            -- the initial speed
+local LATE = 5                              -- seconds without a snapshot of a training that goes on, until that is said
 local AHEAD = 10000                         -- slots computed ahead at most: an episode may have no end
 
 ---@class Playback
@@ -110,10 +111,16 @@ function Playback:tick(clock, deadline)
   if live(self) then
     if clock > (self.asked or 0) + 1 then          -- is the trainer still running?
       self.asked = clock
-      local state = main(self).source:state()
-      if state ~= self.state then self.state, self.dirty = state, true end
+      local state, silent = main(self).source:state(), clock - (self.heard or clock)
+      local late = state == "running" and silent >= LATE and math.floor(silent) or nil
+      if state ~= self.state or late ~= self.late then self.state, self.late, self.dirty = state, late, true end
     end
-    if extend(self) and (self.playing or self.at == 0) then self.at, self.dirty = #self.slots, true end
+    self.heard = self.heard or clock
+    if extend(self) then
+      if self.late or self.playing or self.at == 0 then self.dirty = true end
+      self.heard, self.late = clock, nil
+      if self.playing or self.at == 0 then self.at = #self.slots end
+    end
     return
   end
   local period = 1 / (STEPS * SPEEDS[self.speed])

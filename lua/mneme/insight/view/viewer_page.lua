@@ -21,7 +21,9 @@ local function status_of(self)
   if gone then
     speed = self.state == "gone" and "crashed" or "ended"
     note = note or ("training %s; r plays its last checkpoint"):format(speed)
-  elseif source.live then speed = "live"
+  elseif source.live then
+    speed = "live"
+    note = note or self.late and ("nothing new of the training for %d s: it updates, or waits for a processor"):format(self.late) or nil
   elseif source.trajectory and self:tick_of(1).over then
     speed, note = "over", note or "end of the trajectory; r restarts its last episode"
   end

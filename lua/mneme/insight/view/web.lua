@@ -58,7 +58,7 @@ function Surface:ready() return self.lib.mn_web_readers(self.server) > 0 end
 function Surface:wait(seconds, client, worked)
   local alone, rests = self.lib.mn_web_readers(self.server) < 0, client.playing == false and not worked
   if alone then seconds = ALONE elseif rests then seconds = PAUSED end
-  self.lib.mn_web_wait(self.server, seconds, alone or rests and client.dirty and true or false)      -- who comes to an unfinished page wakes it
+  self.lib.mn_web_wait(self.server, seconds, (alone or client.dirty) and true or false)      -- who comes for a page that is due wakes it
 end
 
 function Surface:show(painter, client)
