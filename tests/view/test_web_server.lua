@@ -221,7 +221,8 @@ t.test("a page that is due is drawn when somebody comes for it, not at the progr
     end):match "localhost:(%d+)/%?token=(%x+)"
     local number = 0
     for _ = 1, 4 do
-      local status, _, head = http.answer(http.send(tonumber(port), http.text("GET", "/page?after=" .. number, { Host = "localhost", ["X-Token"] = token })), 60)
+      local request = http.text("GET", "/page?after=" .. number, { Host = "localhost", ["X-Token"] = token })
+      local status, _, head = http.answer(http.send(tonumber(port), request), 60)
       t.eq(status, 200)
       number = tonumber(head["x-page"])
     end
