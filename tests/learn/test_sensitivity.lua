@@ -110,6 +110,72 @@ local count = 0
 for _, case in ipairs(cases) do count = count + (check(case.name, case.settings) and 1 or 0) end
 t.test("cores have sensitivities", function() t.ok(count >= 25, count .. " cases") end)
 
+-- The engine carries S of the gated linear family by itself: by the recursion that its layers declare for every device it is the same, over
+-- windows longer than what the op makes at a time, with gates that leave nothing of a window's beginning, and with ends of episodes.
+local function carried(core, windows, engine_alone)
+  local own = core.sensitivities
+  core.sensitivities = {}
+  for n, groups in ipairs(own) do
+    core.sensitivities[n] = groups()
+    for _, group in ipairs(core.sensitivities[n]) do group.gated = engine_alone and group.gated end
+  end
+  local past, state = sensitivity(core, B), core:initial(B)
+  core.sensitivities = own
+  for _, w in ipairs(windows) do
+    local after = select(2, core(w.x, w.done, state))
+    past:look(w.x, w.done, state)
+    past:move_on()
+    state = {}
+    for name, s in pairs(after) do state[name] = mn.keep(s:detach()) end
+  end
+  local numbers = {}
+  for k, entry in ipairs(past:contents()) do
+    numbers[k] = {}
+    for i = 0, entry[2]:size() - 1 do numbers[k][i] = entry[2]:data()[i] end
+  end
+  mn.clear_tape()
+  return numbers
+end
+
+local function words_of(case)
+  local words = {}
+  for key, value in pairs(case) do if key ~= 1 then words[#words + 1] = key .. "=" .. tostring(value) end end
+  table.sort(words)
+  return words
+end
+
+for _, case in ipairs { { "agalite" }, { "agalite", r = 5, eta = 3 }, { "agalite_long" }, { "agalite_cossin", r = 5, d_head = 17, n_layers = 2 },
+  { "gated_linear" }, { "galite", gate = "scalar" }, { "linear_transformer" }, { "galite", feature = "outer_elu1", d_head = 9 } } do
+  t.test("the engine carries what the layers declare: " .. table.concat({ case[1], unpack(words_of(case)) }, " "), function()
+    local core, windows = configured(case), {}
+    mn.manual_seed(5)
+    for i, length in ipairs { 7, 300, 530, 1 } do
+      windows[i] = { x = random(length, B, core.config.d_in), done = mn.tensor { shape = { length, B }, dtype = "u8" } }
+      windows[i].done:data()[math.floor(length / 3) * B + i % B] = 1
+    end
+    local alone, declared = carried(core, windows, true), carried(core, windows, false)
+    t.eq(#alone, #declared)
+    t.near(apart(alone, declared), 0, 2e-6)
+  end)
+end
+
+t.test("the engine's op refuses rows and lengths that are not there", function()
+  local function call(given)
+    local a = { state = mn.tensor { shape = { 1, 4 } }, S = mn.tensor { shape = { 2, 1, 4, 3 } }, rows = mn.tensor { shape = { 2, 4 }, dtype = "i32" },
+      x = random(5, 1, 2), v = random(5, 1, 4), beta = random(5, 1, 4) }
+    for key, value in pairs(given) do a[key] = value end
+    ops.carry_gated_sensitivity(a)
+  end
+  call {}
+  local beyond = mn.tensor { shape = { 2, 4 }, dtype = "i32" }
+  beyond:data()[5] = 4
+  t.raises(function() call { rows = beyond } end, "row 4 of beta, expected 0 to 3")
+  t.raises(function() call { steps = 6 } end, "steps=6 of 5 rows")
+  t.raises(function() call { from = 1 } end, "elements 1 to 4")
+  t.raises(function() call { k = random(5, 1, 4) } end, "2 factors, 3 are given")
+  t.raises(function() call { x = random(5, 1, 4) } end, "rows of 3, expected 4")
+end)
+
 t.test("others say why they have none", function()
   for _, name in ipairs { "gru", "performer", "delta", "gtrxl" } do t.fails(function() sensitivity(configured { name }, 1) end) end
 end)

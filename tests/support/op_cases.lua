@@ -178,7 +178,8 @@ end
 -- What these run was recorded from Lua, so no call of them can be drawn: test_recur.lua, test_gpu_recur.lua and test_gradients.lua have
 -- their tests.  The gradient of with_past is that of what came before, which no difference shows, and carry_sensitivity makes it: test_sensitivity.lua.
 -- eligibility_trace and obgd: test_stream.lua.
-local own_tests = { recur = true, custom_gradient = true, with_past = true, carry_sensitivity = true, eligibility_trace = true, obgd = true }
+local own_tests = { recur = true, custom_gradient = true, with_past = true, carry_sensitivity = true, carry_gated_sensitivity = true,
+  eligibility_trace = true, obgd = true }
 
 ---Every op with its hints, in order.
 function M.each(f)

@@ -96,10 +96,11 @@ local function piece_of(self, first, rows)
     state = self.agent.core:initial(self.B), probes = {} }
   local x, resets, previous = inputs(self, first, piece.to, true)
   local function probe(name, t) piece.probes[name] = t return t end
+  local forward = self.past and function(...) return self.past:heard(self.forward, ...) end or self.forward
   piece.act = plan(function(seen, cleared, state, told)
     local logits, values, after
     if self.past then state = self.past:with_past(state) end
-    logits, values, after, piece.core_output = self:forward(seen, cleared, state, probe, told)
+    logits, values, after, piece.core_output = forward(self, seen, cleared, state, probe, told)
     return logits, values, after, self.agent:choose(logits, self.clock, self)
   end)
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
@@ -120,7 +121,7 @@ local function reach_back(self, what)
   if self.horizon > 0 or not self.carry then
     errors.usage(("%s: credit=exact connects rollouts, which %s cuts"):format(what, self.carry and "horizon" or "carry=0"))
   end
-  self.past = sensitivity(self.agent.core, self.B, function(...) return self.agent:features(...) end)
+  self.past, self.rolled = sensitivity(self.agent.core, self.B, function(...) return self.agent:features(...) end), { inputs(self, 0, self.T, false) }
 end
 
 -- This rank's share of the environments.
@@ -315,10 +316,7 @@ function OnPolicy:rollout()
   tensor.keep(last.after, self.next)
   last.act:rows(last.rows, last.rows + 1)     -- the value that the returns end in
   self:count_episodes()
-  if self.past then
-    if not self.rolled then self.rolled = { inputs(self, 0, T, false) } end
-    self.past:look(self.rolled[1], self.rolled[2], self.pieces[1].state, self.rolled[3])
-  end
+  if self.past then self.past:look(self.rolled[1], self.rolled[2], self.pieces[1].state, self.rolled[3]) end
 end
 
 -- ---- methods that the trainer calls ----
@@ -400,7 +398,7 @@ end
 ---One line: which agent, on what.
 ---@return string
 function OnPolicy:headline()
-  local past = self.past and (", credit=exact by %.1f MiB of sensitivities"):format(2 * 4 * self.past:floats() * self.B / 2 ^ 20) or ""
+  local past = self.past and (", credit=exact by %.1f MiB of sensitivities"):format(self.past:bytes() / 2 ^ 20) or ""
   return ("%s on %s, %d parameters%s"):format(self.agent.core.name, self.env.id, self.agent.module:count(), past)
 end
 
@@ -444,6 +442,7 @@ end
 function OnPolicy:plans()
   local list = { { "update", self.learn } }
   for _, piece in ipairs(self.pieces) do list[#list + 1] = { "act", piece.act } end
+  for _, name in ipairs(self.past and { "plan", "carry" } or {}) do list[#list + 1] = { "past", self.past[name] } end
   return list
 end
 

@@ -17,7 +17,10 @@
 --   last     function(u, done, h, state) -> its elements after the window, [B,N], a result for each part.  u: of each kind [T,B,N], what the row of an
 --            element gives at a step (weight x + bias; a bias alone); h [B,N], of each part its elements before: a list where there are
 --            two.  Elementwise in all of these.
--- Its forward takes a seventh argument, sense(n, x, i), and calls it with the input of each such layer; i: which, of several.
+--   gated    for the engine, besides `last`, where the recursion is that of op carry_gated_sensitivity: { factors = names of the kinds in its
+--            order, act = of keys, wave = function(T, state) -> [T,B,1]? }
+-- Its forward takes a seventh argument, sense(n, x, i, given), and calls it with the input of each such layer; i: which, of several; given: with
+-- `gated`, what the layer made of it, by factor.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -26,33 +29,44 @@ local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
--- kinds: of every group { S = of each part [B,N,D], next = likewise, rows, weight, bias, group }; D counts a bias.  state: leaves, the state in
--- which a window begins, as `look` reads it.
+-- kinds: of every group { S = of each part [B,N,D], next = likewise where parts turn into each other, rows, weight, bias, group }; D counts a bias.
+-- state: leaves, the state in which a window begins, as `look` reads it.  said: what the layers read where something acts (heard).
 local Sensitivities = {}
 Sensitivities.__index = Sensitivities
 
--- Kinds with the same key give the same numbers.
-local function new_kind(group, kind, B)
-  local N, R = group.count, (kind.weight and (kind.before or kind.weight):shape()[2] or 0) + (kind.bias and 1 or 0)
+local function width(kind) return (kind.weight and (kind.before or kind.weight):shape()[2] or 0) + (kind.bias and 1 or 0) end
+
+-- Kinds with the same key give the same numbers.  S: part of a group's, where the engine carries all of its kinds at once.
+local function new_kind(group, kind, B, S)
+  local N, R = group.count, width(kind)
   local rows, first = tensor.new { shape = { N }, dtype = "i32" }, kind.row or 0
   for i = 0, N - 1 do rows:data()[i] = type(first) == "number" and first + i or first(i) end
   local list = {}
   for i = 0, N - 1 do list[i + 1] = rows:data()[i] end
   local made = { key = table.concat(list, ","), rows = rows, input = kind.input or 1, first = type(first) == "number" and first,
-    weight = kind.weight, bias = kind.bias, before = kind.before, group = group, S = {}, next = {} }
+    weight = kind.weight, bias = kind.bias, before = kind.before, group = group, S = { S }, next = {} }
   for part = 1, group.parts or 1 do
-    made.S[part], made.next[part] = tensor.new { shape = { B, N, R } }, tensor.new { shape = { B, N, R } }
+    made.S[part] = made.S[part] or tensor.new { shape = { B, N, R } }
+    made.next[part] = group.parts and tensor.new { shape = { B, N, R } } or nil
   end
+  return made
+end
+
+-- What op carry_gated_sensitivity reads of a group besides its input.
+local function of_gated(group, B)
+  local F, N, R = #group.kinds, group.count, width(group.kinds[1])
+  local made = { S = tensor.new { shape = { F, B, N, R } }, rows = tensor.new { shape = { F, N }, dtype = "i32" }, views = {} }
+  for f = 1, F do made.views[f] = tensor.view(made.S, (f - 1) * B * N * R, { B, N, R }) end
   return made
 end
 
 -- The rows as they read the layer's input.
 local function rows_of(kind) return kind.before and ops.matmul(kind.weight, kind.before) or kind.weight end
 
----Numbers of one environment.
-function Sensitivities:floats()
+---Bytes of all environments.
+function Sensitivities:bytes()
   local n = 0
-  for _, kind in ipairs(self.kinds) do n = n + #kind.S * kind.S[1]:size() / self.B end
+  for _, kind in ipairs(self.kinds) do n = n + 4 * (#kind.S + #kind.next) * kind.S[1]:size() end
   return n
 end
 
@@ -93,8 +107,9 @@ local function of_rows(kind, x, made)
 end
 
 -- A group's window: how its last elements depend on the first and on what each step gave.  inputs: of its layer.
+-- Returns what carries its S.
 local function look_at(layer, inputs, done, state, made)
-  local group, u, before = layer.group, {}, layer.before
+  local group, u, before, carries = layer.group, {}, layer.before, {}
   for k, kind in ipairs(layer.kinds) do u[k] = of_rows(kind, inputs[kind.input], made) end
   local after = { group.last(u, done, group.parts and before or before[1], state) }
   for part, y in ipairs(after) do
@@ -103,27 +118,89 @@ local function look_at(layer, inputs, done, state, made)
     local grads = gradients.grad(ops.sum(y), wanted, { retain = part < #after })
     local other = group.parts and 3 - part or nil
     for k, kind in ipairs(layer.kinds) do
-      ops.carry_sensitivity { S = kind.S[part], keep = grads[part], g = grads[#before + k], x = kind.weight and inputs[kind.input],
-        into = kind.next[part], other = kind.S[other], across = grads[other] }
+      carries[#carries + 1] = function()
+        ops.carry_sensitivity { S = kind.S[part], keep = grads[part], g = grads[#before + k], x = kind.weight and inputs[kind.input],
+          into = kind.next[part] or kind.S[part], other = kind.S[other], across = grads[other] }
+      end
     end
+  end
+  return carries
+end
+
+-- The same by the engine, from what the layer made of its inputs.
+local function look_at_gated(layer, inputs, done, state, T)
+  local group, of = layer.group, layer.gated
+  local wave = group.gated.wave and group.gated.wave(T, state)
+  return { function()
+    local call = { state = state[group.state], S = of.S, rows = of.rows, x = inputs[layer.kinds[1].input], done = done, wave = wave, from = group.from or 0,
+      act = group.gated.act, steps = T }
+    for _, name in ipairs(group.gated.factors) do call[name] = inputs.given[name] end
+    ops.carry_gated_sensitivity(call)
+  end }
+end
+
+-- Run f, whose core tells what its layers read: { of layer n: tensors, given = by factor }.
+local function listening(core, f, ...)
+  local inputs = {}
+  core.sense = function(n, x, i, given)
+    inputs[n] = inputs[n] or {}
+    inputs[n][i or 1] = x
+    inputs[n].given = given or inputs[n].given
+  end
+  local function finish(ok, ...)
+    core.sense = nil
+    if not ok then error((...), 0) end
+    return inputs, ...
+  end
+  return finish(pcall(f, ...))
+end
+
+-- What the layers read in rows 0 .. T-1, without a way back.  Where something acts there are more rows; the engine passes over them.
+local function rows_read(inputs, T)
+  local rows = setmetatable({}, { __index = function(t, key)
+    local x = inputs[key]
+    t[key] = tensor.off_tape(function() return x:shape()[1] == T and x:detach() or (ops.slice { x = x, axis = 0, from = 0, to = T }) end)
+    return t[key]
+  end })
+  return rows
+end
+
+-- What each layer reads, then all groups: returns what carries S.
+local function record(self, x, done, state, more)
+  local inputs, T, carries = self.said, done:shape()[1], {}
+  self.sees = not inputs                     -- is there something to compute before S is carried?
+  if not inputs then
+    tensor.off_tape(function()
+      local read = self.features and self.features(x, more) or x
+      inputs = listening(self.core, self.core.forward, read, done, state, nil, nil, nil, function(...) return self.core.sense(...) end)
+    end)
+  end
+  if self.core.config.reset == false then done = nil end
+  for n, layers in ipairs(self.layers) do
+    local made, rows = {}, rows_read(inputs[n], T)
+    for _, layer in ipairs(layers) do
+      self.sees = self.sees or not layer.gated or layer.group.gated.wave
+      for _, carry in ipairs(layer.gated and look_at_gated(layer, inputs[n], done, state, T) or look_at(layer, rows, done, state, made)) do
+        carries[#carries + 1] = carry
+      end
+    end
+  end
+  return carries
+end
+
+-- S of after the window.
+local function carry_on(self, carries)
+  for _, carry in ipairs(carries) do carry() end
+  for _, kind in ipairs(self.kinds) do
+    for part, S in ipairs(kind.next) do kind.S[part]:copy(S) end
   end
 end
 
--- The input of every layer, then all groups.
-local function record(self, x, done, state, more)
-  local inputs = {}
-  tensor.off_tape(function()
-    local read = self.features and self.features(x, more) or x
-    self.core.forward(read, done, state, nil, nil, nil, function(n, e, i)
-      inputs[n] = inputs[n] or {}
-      inputs[n][i or 1] = e
-    end)
-  end)
-  if self.core.config.reset == false then done = nil end
-  for n, layers in ipairs(self.layers) do
-    local made = {}
-    for _, layer in ipairs(layers) do look_at(layer, inputs[n], done, state, made) end
-  end
+-- Two plans: what is seen of a window, and what then carries S over it.
+local function make_plans(self)
+  self.seen = false
+  self.carry = plan(function() carry_on(self, self.carries) end)
+  self.plan = plan(function(...) self.carries, self.seen, self.carry.recorded = record(self, ...), true, false end)
 end
 
 ---@param B integer environments
@@ -134,30 +211,44 @@ local function new(core, B, features)
     errors.usage(("credit=exact: core %s has no sensitivities: %s"):format(core.name, core.no_sensitivities or "its file declares none"))
   end
   local self = setmetatable({ core = core, B = B, features = features, kinds = {}, layers = {}, state = {} }, Sensitivities)
-  for name in pairs(core.states) do self.state[name] = tensor.new { shape = core:state_shape(name, B) } end
   for n, groups in ipairs(core.sensitivities) do
     self.layers[n] = {}
     for g, group in ipairs(type(groups) == "function" and groups() or groups) do
-      local kinds = {}
+      local kinds, gated = {}, group.gated and engine.device == "cpu" and of_gated(group, B) or nil
       for k, kind in ipairs(group.kinds) do
-        kinds[k] = new_kind(group, kind, B)
+        kinds[k] = new_kind(group, kind, B, gated and gated.views[k])
+        if gated then ffi.copy(gated.rows:data() + (k - 1) * group.count, kinds[k].rows:data(), 4 * group.count) end
         self.kinds[#self.kinds + 1] = kinds[k]
       end
-      self.layers[n][g] = { group = group, kinds = kinds, before = {} }
-      for part = 1, group.parts or 1 do self.layers[n][g].before[part] = tensor.new { shape = { B, group.count }, grad = true } end
+      self.layers[n][g] = { group = group, kinds = kinds, before = {}, gated = gated }
+      for part = 1, gated and 0 or group.parts or 1 do
+        self.layers[n][g].before[part] = tensor.new { shape = { B, group.count }, grad = true }
+      end
     end
   end
-  self.plan = plan(function(...) record(self, ...) end)
+  make_plans(self)
   return self
 end
 
+---Run f(...), which acts by the core in a plan: windows that follow are made of what its layers read there, and `look` runs them no second time.
+---@param f function
+---@return any ... what f returns
+function Sensitivities:heard(f, ...)
+  local function keep(inputs, ...)
+    self.said = inputs
+    make_plans(self)
+    return ...
+  end
+  return keep(listening(self.core, f, ...))
+end
+
 -- Row b of a [B,...] state from element `from` on, as a leaf of its own.
-local function copy_before(self)
+local function copy_before(self, states)
   engine.wait()
   for _, layers in ipairs(self.layers) do
     for _, layer in ipairs(layers) do
       local group = layer.group
-      local state = self.state[group.state]
+      local state = states[group.state]
       local all, N = state:size() / self.B, group.count
       for part, leaf in ipairs(layer.before) do
         local from, to = state:data() + (group.from or 0) + (part - 1) * N, leaf:data()
@@ -167,15 +258,19 @@ local function copy_before(self)
   end
 end
 
----Look at the window that began in `state`: what S will be after it, for `move_on`.
+---Look at the window that began in `state`, before its parameters change: `move_on` then carries S over it.
 ---@param x Tensor [T,B,...] what `features` reads
 ---@param done Tensor [T,B]
----@param state table<string, Tensor>
+---@param state table<string, Tensor> where something acts (heard), that in which it began, as it is until then
 ---@param more table<string, Tensor>? for `features`, too
 function Sensitivities:look(x, done, state, more)
-  tensor.keep(state, self.state)
-  copy_before(self)
-  self.plan(x, done, self.state, more)
+  if not self.said then
+    for name, t in pairs(state) do self.state[name] = self.state[name] or tensor.like(t) end
+    tensor.keep(state, self.state)
+    state = self.state
+  end
+  copy_before(self, state)
+  if not self.seen or self.sees then self.plan(x, done, state, more) end
 end
 
 ---Record a step of one environment, within a plan: S is of after it, at once.
@@ -192,8 +287,7 @@ function Sensitivities:step(x, done, state, more)
       end
     end
   end
-  record(self, x, done, state, more)
-  self:move_on()
+  carry_on(self, record(self, x, done, state, more))
 end
 
 ---All that a checkpoint holds of them: { name, tensor }, in order.
@@ -207,9 +301,7 @@ end
 
 ---The next window begins.
 function Sensitivities:move_on()
-  for _, kind in ipairs(self.kinds) do
-    for part, S in ipairs(kind.S) do S:copy(kind.next[part]) end
-  end
+  self.carry()
   engine.wait()
 end
 

@@ -70,8 +70,10 @@ local function make_acting(self)
   local piece = { first = 0, rows = 1, to = 1, state = self.agent.core:initial(self.B), probes = {} }
   local function probe(name, t) piece.probes[name] = t return t end
   piece.act = plan(function(x, resets, state, previous)
-    if self.alone and self.lanes[0].past then state = self.lanes[0].past:with_past(state) end
-    local forward = self.alone and self.agent.act or function(...) return tensor.off_tape(self.agent.act, ...) end
+    local past = self.alone and self.lanes[0].past
+    local forward = past and function(...) return past:heard(self.agent.act, ...) end or self.alone and self.agent.act
+      or function(...) return tensor.off_tape(self.agent.act, ...) end
+    if past then state = past:with_past(state) end
     local logits, values, last, core_output = forward(self.agent, x, resets, state, probe, previous)
     piece.core_output = core_output
     return logits, values, last, self.agent:choose(logits, self.clock, self)
@@ -92,8 +94,8 @@ local function record_learning(self, b)
   local lane, agent, opt = self.lanes[b], self.agent, self.optimiser
   local step = { logits = lane.logits, values = lane.values, actions = lane.actions, entropy = lane.entropy }
   if not self.alone then
-    local state = lane.past and lane.past:with_past(lane.state) or lane.state
-    step.logits, step.values = agent(lane.x, lane.resets, state, nil, lane.previous)
+    if lane.past then step.logits, step.values = lane.past:heard(agent, lane.x, lane.resets, lane.past:with_past(lane.state), nil, lane.previous)
+    else step.logits, step.values = agent(lane.x, lane.resets, lane.state, nil, lane.previous) end
   end
   step.policy = agent:distribution(step.logits)
   local objectives = { errors.call(self.loss, self, step) }
@@ -272,9 +274,9 @@ end
 ---One line: which agent, on what, and the memory that learning takes.
 function Stream:headline()
   local past = 0
-  for b = 0, self.B - 1 do past = past + (self.lanes[b].past and 2 * self.lanes[b].past:floats() or 0) end
+  for b = 0, self.B - 1 do past = past + (self.lanes[b].past and self.lanes[b].past:bytes() or 0) end
   return ("%s on %s, %d parameters, traces of %.1f MiB%s"):format(self.agent.core.name, self.env.id, self.agent.module:count(),
-    4 * self.optimiser:floats() / 2 ^ 20, past > 0 and (", credit=exact by %.1f MiB of sensitivities"):format(4 * past / 2 ^ 20) or "")
+    4 * self.optimiser:floats() / 2 ^ 20, past > 0 and (", credit=exact by %.1f MiB of sensitivities"):format(past / 2 ^ 20) or "")
 end
 
 local class = define(Stream)

@@ -107,7 +107,7 @@ local function call(self, x, done, state, probe, acting)
   if probe ~= nil and type(probe) ~= "function" then
     errors.raise(("%s: the probe is a %s, expected a function(name, tensor)"):format(self.name, type(probe)))
   end
-  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state, acting)
+  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state, acting, self.sense)
   if not tensor.is(y) or type(after) ~= "table" then
     errors.raise(("%s: forward gave %s and %s, expected y [T,B,%d] and a table of states"):format(self.name,
       tensor.is(y) and "a tensor" or tostring(y), type(after) == "table" and "a table" or tostring(after), self.d_out))

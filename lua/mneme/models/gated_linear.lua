@@ -135,7 +135,6 @@ local function attention(cfg, n, K, memory, use, core)
   end
 
   return nn.module({ children = children, named = named }, function(_, x, done, state, new, probe, sense)
-    if sense then sense(n + 1, x) end
     local shape = x:shape()
     local T, B = shape[1], shape[2]
     local args = { eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise, done = done }
@@ -146,6 +145,14 @@ local function attention(cfg, n, K, memory, use, core)
     end
     for _, name in ipairs { "k", "v", "beta", "gamma", "p_k", "p_gamma" } do if p[name] then args[name] = by_head(name) end end
     args.k, args.q = phi(args.k, "k", about), by_head "q"
+    if sense then
+      local given = {}
+      for _, name in ipairs { "v", "beta", "k", "p_k", "gamma", "p_gamma" } do
+        local y = args[name]
+        given[name] = y and ops.reshape(y, { d0 = T, d1 = B, d2 = y:size() / (T * B) })
+      end
+      sense(n + 1, x, nil, given)
+    end
     if double then
       local q0 = args.q
       args.q = ops.head_linear { x = q0, w = p.q2.weight, b = p.q2.bias, act = at_once }

@@ -84,7 +84,10 @@ function credit.groups(cfg, K, p, prefix)
       return y
     end
     local function times(a, b) return a and b and a * b or a or b end
-    groups[#groups + 1] = { state = prefix .. state, from = from, count = count, kinds = kinds, last = function(u, done, h, states)
+    local factors = {}
+    for name, place in pairs(at) do factors[place] = name end
+    local gated = (not act or act == "relu" or act == "elu1") and { factors = factors, act = act, wave = last }
+    groups[#groups + 1] = { gated = gated, state = prefix .. state, from = from, count = count, kinds = kinds, last = function(u, done, h, states)
       local beta, gamma = gate(u, "beta"), gate(u, "gamma", "p_gamma")
       local x = times(at.v and u[at.v], times(at.k and activate(u[at.k]), at.p_k and activate(u[at.p_k])))
       local keep = times(beta and 1 - beta, gamma and 1 - gamma)
