@@ -349,7 +349,7 @@ void        mn_workers_free(mn_workers *w);        /* ends them */
 void       *mn_workers_memory(mn_ctx *mn, mn_workers *w, double bytes);   /* gives them shared memory of zeros, once */
 int         mn_workers_tell(mn_ctx *mn, mn_workers *w, int i, const char *line, double bytes);
 const char *mn_workers_hear(mn_ctx *mn, mn_workers *w, int i, double seconds);   /* the next line of worker i; NULL: it has gone, or is late */
-int         mn_workers_round(mn_ctx *mn, mn_workers *w, char what, double seconds);   /* a byte to each, and one back; i+1: worker i has a line to say */
+int         mn_workers_round(mn_ctx *mn, mn_workers *w, double seconds);              /* each steps once; i+1: worker i has a line to say */
 const char *mn_commit(void);                       /* the commit of the build, with "-dirty" if files differed; "": unknown */
 const char *mn_compiler(void);                     /* "gcc 12.2.0" */
 

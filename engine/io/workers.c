@@ -1,12 +1,15 @@
 /* workers.c -- processes of another program that share memory with this one: environments of Gymnasium step in them.
 ** A worker has three descriptors: 3, from which it reads, 4, to which it writes, and 5, the shared memory.  It reads lines and answers
-** with lines; a round is one byte to each worker, and one byte back when it is done.  What it prints goes to a file without a name, whose end
+** with lines.  A round is a number in the worker's slot of the shared memory, which it repeats when it is done; a byte goes to who sleeps, for a
+** wake-up costs as much as several cheap steps.  Before it sleeps, each side looks for a moment, if there are processors for all and looking has
+** paid lately.  A byte that comes late, or is missed, only costs time: both sides go by the numbers.  What it prints goes to a file without a name, whose end
 ** an error quotes.  Signals are for this process, which decides: a worker ignores them, ends when descriptor 3 does, and is killed with us. */
 #define _GNU_SOURCE
 #include "op.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAST_WORDS = 360, KILL_AFTER_MS = 2000, SPIN_US = 40, LOOK_AFTER = 1024, MOST_PRINTED = 1 << 20 };
+#if defined __x86_64__
+enum { ORDERED = 1 };            /* what a worker has written is there once its number is; elsewhere a byte must come first */
+#else
+enum { ORDERED = 0 };
+#endif
+enum { LAST_WORDS = 360, KILL_AFTER_MS = 2000, LOOK_US = 150, MOST_BLIND = 1024, AGAIN_MS = 2, LOOK_AFTER = 1024, MOST_PRINTED = 1 << 20 };
+
+/* What both sides see of a worker: 64 bytes, so that no two share a cache line. */
+typedef struct slot {
+  uint8_t go, done;              /* the number of the round that is wanted, and of the last that is done */
+  uint8_t asleep, waiting;       /* the worker reads descriptor 3; we wait for a byte of it */
+  uint8_t answer;                /* '.', or '!': a line follows */
+  uint8_t look;                  /* there are processors for the workers */
+  uint8_t none[58];
+} slot;
 
 typedef struct worker {
   pid_t pid;
@@ -34,7 +51,9 @@ struct mn_workers {
   void *shared;
   size_t bytes;
   worker *each;
+  slot *slots;                   /* at the beginning of the shared memory */
   unsigned rounds;
+  int blind, rest;               /* rounds without a look after one that did not pay; those that are left */
   char why[LAST_WORDS + 128];
 };
 
@@ -131,17 +150,25 @@ mn_workers *mn_workers_new(mn_ctx *mn, int n, const char *const *argv) {
   return NULL;
 }
 
-/* Give all workers that much shared memory, of zeros; NULL on failure.  Once. */
+/* How many processors this process may use. */
+static int processors(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) < 0 ? 1 : CPU_COUNT(&set);
+}
+
+/* Give all workers that much shared memory, of zeros, behind n slots; NULL on failure.  Once. */
 void *mn_workers_memory(mn_ctx *mn, mn_workers *all, double bytes) {
   if (all->shared) { mn_fail(mn, "the workers' memory is there already"); return NULL; }
-  if (!(bytes > 0 && bytes < 1e15) || ftruncate(all->memory, (off_t)bytes) < 0) {
+  const size_t front = sizeof(slot) * (size_t)all->n;
+  if (!(bytes > 0 && bytes < 1e15) || ftruncate(all->memory, (off_t)(front + bytes)) < 0) {
     mn_fail(mn, "%.0f bytes of shared memory: %s", bytes, strerror(errno));
     return NULL;
   }
-  void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, all->memory, 0);
+  void *p = mmap(NULL, front + (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, all->memory, 0);
   if (p == MAP_FAILED) { mn_fail(mn, "%.0f bytes of shared memory: %s", bytes, strerror(errno)); return NULL; }
-  all->bytes = (size_t)bytes;
-  return all->shared = p;
+  all->bytes = front + (size_t)bytes, all->shared = p, all->slots = p;
+  for (int i = 0; i < all->n; i++) all->slots[i].look = ORDERED && all->n <= processors();
+  return (char *)p + front;
 }
 
 /* Write all of it to worker i; the reader of a broken pipe has gone. */
@@ -193,32 +220,76 @@ const char *mn_workers_hear(mn_ctx *mn, mn_workers *all, int i, double seconds) 
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) { gone(mn, all, i); return NULL; }
     w->held += (size_t)got;
-    if (w->line[w->held - 1] == '\n') {
+    size_t late = 0;                                 /* bytes of rounds that were over */
+    while (late < w->held && w->line[late] == '.') late++;
+    memmove(w->line, w->line + late, w->held -= late);
+    if (w->held && w->line[w->held - 1] == '\n') {
       w->line[w->held - 1] = 0;
       return w->line;
     }
   }
 }
 
-/* One round: that byte to every worker, and one back from each.  Its answer is '.'; of the first that answers otherwise the number from
-** 1 is returned, for mn_workers_hear; 0: all is well; -1 with the error. */
-int mn_workers_round(mn_ctx *mn, mn_workers *all, char what, double seconds) {
+static uint8_t seen(const uint8_t *p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
+static void put(uint8_t *p, uint8_t x) { __atomic_store_n(p, x, __ATOMIC_SEQ_CST); }
+
+/* Look for a moment whether worker i is done, and let others of this processor run meanwhile.  After a look that did not pay, ever fewer; after
+** one in which somebody else took the processor, none for long. */
+static bool look(mn_workers *all, slot *s) {
+  if (!s->look || all->rest-- > 0) return false;
   const double start = mn_clock(false);
+  double took = 0;
+  bool done = false;
+  while (!done && took < LOOK_US * 1e-6) {
+    sched_yield();
+    done = seen(&s->done) == s->go, took = mn_clock(false) - start;
+  }
+  const int twice = all->blind ? 2 * all->blind : 1;
+  all->blind = took > 4e-6 * LOOK_US ? MOST_BLIND : done ? all->blind / 2 : twice < MOST_BLIND ? twice : MOST_BLIND;
+  all->rest = done && all->blind < MOST_BLIND ? 0 : all->blind;
+  return done;
+}
+
+/* Wait until worker i is done with the round, until that time of mn_clock. */
+static int wait_done(mn_ctx *mn, mn_workers *all, int i, double until) {
+  slot *s = &all->slots[i];
+  worker *w = &all->each[i];
+  if (ORDERED && (seen(&s->done) == s->go || look(all, s))) return 0;
+  put(&s->waiting, 1);
+  for (bool heard = ORDERED; !heard || seen(&s->done) != s->go; heard = true) {
+    struct pollfd p = { w->at, POLLIN, 0 };
+    const int ready = poll(&p, 1, AGAIN_MS);
+    if (ready < 0 && errno != EINTR) return mn_fail(mn, "worker %d of %d: %s", i, all->n, strerror(errno));
+    if (ready > 0) {
+      char c;
+      const ssize_t got = recv(w->at, &c, 1, MSG_PEEK);
+      if (got == 0 || (got < 0 && errno != EINTR)) return gone(mn, all, i);
+      if (got > 0 && c == '.' && recv(w->at, &c, 1, 0) <= 0) return gone(mn, all, i);
+    } else {
+      if (seen(&s->asleep) && say(mn, all, i, "s", 1) < 0) return -1;
+      if (mn_clock(false) > until) return wait_for(mn, all, i, 0);
+    }
+  }
+  put(&s->waiting, !ORDERED);
+  return 0;
+}
+
+/* One round of every worker.  Of the first that has a line to say the number from 1 is returned, for mn_workers_hear; 0: all is well;
+** -1 with the error. */
+int mn_workers_round(mn_ctx *mn, mn_workers *all, double seconds) {
+  const double until = mn_clock(false) + seconds;
   int other = 0;
-  for (int i = 0; i < all->n; i++) if (say(mn, all, i, &what, 1) < 0) return -1;
+  for (int i = 0; i < all->n; i++) {
+    if (!ORDERED) put(&all->slots[i].waiting, 1);
+    put(&all->slots[i].go, (uint8_t)(all->slots[i].go + 1));
+    if (seen(&all->slots[i].asleep) && say(mn, all, i, "s", 1) < 0) return -1;
+  }
   struct stat printed;
   if (all->rounds++ % LOOK_AFTER == 0) for (int i = 0; i < all->n; i++)
     if (fstat(all->each[i].log, &printed) == 0 && printed.st_size > MOST_PRINTED && ftruncate(all->each[i].log, 0) < 0) break;
   for (int i = 0; i < all->n; i++) {
-    char answer;
-    ssize_t got;
-    do {
-      got = recv(all->each[i].at, &answer, 1, MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && mn_clock(false) - start > SPIN_US * 1e-6
-          && wait_for(mn, all, i, start + seconds) < 0) return -1;
-    } while (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK));
-    if (got <= 0) return gone(mn, all, i);
-    if (answer != '.' && !other) other = i + 1;
+    if (wait_done(mn, all, i, until) < 0) return -1;
+    if (all->slots[i].answer != '.' && !other) other = i + 1;
   }
   return other;
 }

@@ -297,6 +297,11 @@ t.test("gym: check says whether an environment can be repeated", function()
   t.ok(status == 0 and said:find "'observation' holds 1.5 in environment 0, beyond the bounds of its space, %-1 to 1", said)
   said, status = mneme "check env=gym:chance.py:Fails"
   t.ok(status == 1 and said:find "not reproducible", said)
+  said, status = mneme((TRAIN:gsub("minibatches=1 ", ""):gsub("envs.py:Walk env.score=up", "chance.py:Fails env.time_limit=5") .. "steps=64 run=luck"):format(2,
+    "a2c"))
+  t.eq(status, 0, said)
+  said, status = mneme "intervene luck erase=all at=2 episodes=4"
+  t.ok(status == 1 and said:find "not reproducible, so its episodes are no pairs", said)
 end)
 
 t.test("gym: a file of Python that a folder brings is not run", function()

@@ -161,7 +161,7 @@ local function share(self)
   self.ended = { final_obs = view("final_obs", kind.pointer), score = view("score", "float *"), ret = view("ret", "float *"),
     length = view("length", "int32_t *") }
   self.told, self.sums = view("info", "float *"), {}
-  for w = 0, self.n_workers - 1 do tell(self, w, { share = json.array { at, places } }) end
+  for w = 0, self.n_workers - 1 do tell(self, w, { share = json.array { at, places, w, self.n_workers } }) end
   for w = 0, self.n_workers - 1 do hear(self, w) end
 end
 
@@ -231,7 +231,7 @@ function world:step(action, obs, reward, terminated, truncated)
     space:take(action, i, took)
     for k = 0, space.size - 1 do at.action[i * space.size + k] = took[k] end
   end
-  local other = C.mn_workers_round(engine.ctx, self.workers, ("s"):byte(), self.timeout)
+  local other = C.mn_workers_round(engine.ctx, self.workers, self.timeout)
   if other < 0 then lost(self) end
   if other > 0 then
     self.failed, self.begun = true, nil

@@ -15,10 +15,12 @@ import mmap
 import os
 import signal
 import sys
+import time
 import traceback
 import types
 import zlib
 
+SLOT, LOOK_NS, MOST_BLIND = 64, 150_000, 1024       # of workers.c; how long to look for a round before sleeping
 HERE = sys.path.pop(0)                             # this file's folder
 sys.dont_write_bytecode = True
 for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "XCPU", "PWR"):     # Mneme decides; processes that an environment starts get their own
@@ -238,8 +240,9 @@ class Worker:
                 "notes": self.view.notes, "packages": packages,
                 "draws": not self.o.get("vector") and "rgb_array" in (self.env.metadata.get("render_modes") or [])}
 
-    def share(self, bytes_, arrays):
-        memory = mmap.mmap(5, bytes_)
+    def share(self, bytes_, arrays, number, workers):
+        memory, front = mmap.mmap(5, SLOT * workers + bytes_), SLOT * workers
+        self.rounds = Rounds(memory, SLOT * number)
         n, first, size = self.o["all"], self.o["first"], int(np.prod(self.view.shape))
         own = slice(first, first + len(self.numbers))
         shapes = {"obs": ((n, size), self.view.dtype), "final_obs": ((n, size), self.view.dtype), "action": (self.actions.shape(n), self.actions.dtype),
@@ -247,7 +250,7 @@ class Worker:
                   "info": ((n, len(self.o["infos"])), np.float32),
                   "terminated": ((n,), np.uint8), "truncated": ((n,), np.uint8)}
         for key, (shape, dtype) in shapes.items():
-            setattr(self, key, np.ndarray(shape, dtype, memory, arrays[key])[own])
+            setattr(self, key, np.ndarray(shape, dtype, memory, front + arrays[key])[own])
         self.rows, self.all_obs, self.zeros = list(self.obs), self.obs.reshape(-1), np.zeros(self.obs.size, self.obs.dtype)
         self.flags = True                       # some may be set
         self.nothing = np.zeros(len(self.numbers), np.float32)
@@ -468,18 +471,65 @@ def problem(e):
     return {"error": f"{type(e).__name__}: {e}{where}"}
 
 
+class Rounds:
+    """The slot of this worker at the beginning of the shared memory (workers.c): the wanted round, the last one, is it asleep, does Mneme wait,
+    the answer, may it look."""
+
+    def __init__(self, memory, at):
+        self.memory, self.at, self.blind, self.rest = memory, at, 0, 0
+        self.round = memory[at]
+
+    def wanted(self):
+        """Look for a moment whether a round is wanted, as look() of workers.c does."""
+        memory, at, round_ = self.memory, self.at, self.round
+        if memory[at] != round_:
+            return True
+        if not memory[at + 5]:
+            return False
+        if self.rest > 0:
+            self.rest -= 1
+            return False
+        start, took, found = time.perf_counter_ns(), 0, False
+        while not found and took < LOOK_NS:
+            os.sched_yield()
+            found, took = memory[at] != round_, time.perf_counter_ns() - start
+        self.blind = MOST_BLIND if took > 4 * LOOK_NS else self.blind // 2 if found else min(MOST_BLIND, 2 * self.blind or 1)
+        self.rest = 0 if found and self.blind < MOST_BLIND else self.blind
+        return found
+
+    def done(self, answer):
+        memory, at = self.memory, self.at
+        self.round = memory[at]
+        memory[at + 4] = answer
+        memory[at + 1] = self.round
+        if answer == 46 and memory[at + 3]:
+            os.write(4, b".")
+
+    def sleep(self):
+        """The first byte of a request, or b"" where Mneme has gone; None: a round is wanted."""
+        memory, at = self.memory, self.at
+        memory[at + 2] = 1
+        first = os.read(3, 1) if memory[at] == self.round else None
+        memory[at + 2] = 0
+        return first
+
+
 def serve():
-    worker = None
+    worker = rounds = None
     while True:
-        first = os.read(3, 1)
-        if not first:
-            return worker
-        if first == b"s":
+        first = None
+        if not (rounds and rounds.wanted()):
+            first = rounds.sleep() if rounds else os.read(3, 1)
+            if first == b"":
+                return worker
+            if first == b"s" and not rounds.wanted():       # of a round that is over
+                continue
+        if first is None or first == b"s":
             try:
                 worker.step()
-                os.write(4, b".")
+                rounds.done(46)
             except BaseException as e:                  # an environment may call sys.exit()
-                os.write(4, b"!")
+                rounds.done(33)
                 tell(problem(e))
             continue
         line = bytearray(first)
@@ -497,6 +547,7 @@ def serve():
             else:
                 (name, values), = request.items()
                 answer = getattr(worker, name)(*values)
+                rounds = worker.rounds
                 answer["notes"], worker.view.later = worker.view.later, []
                 tell(answer)
         except BaseException as e:

@@ -1,5 +1,6 @@
 -- paired_episodes.lua -- every episode twice, without and with an intervention, with the same environments and random numbers.
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
 
@@ -21,10 +22,14 @@ end
 ---One whole episode in every environment.
 ---@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for trajectories or nil,
 ---  first = number of the first environment's episode, pause = function() or nil, called after each step }
----@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied } by environment; nil after a signal
+---@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied, seen = checksum of what was observed
+---  up to the first intervention } by environment; nil after a signal
 function paired_episodes.round(p, list, o)
-  local refused, out, actions, kept = {}, {}, nil, nil
+  local refused, out, actions, kept, seen, first = {}, {}, nil, nil, {}, math.huge
+  local bytes = p.n * (p.env.observation_space.dtype == "u8" and 1 or 4)
+  for _, spec in ipairs(list.specs) do first = math.min(first, spec.at) end
   local function before(step, living)
+    for _, b in ipairs(step <= first and living or {}) do seen[b] = C.mn_crc32c(seen[b] or 0, p:observations() + b * p.n, bytes) end
     if step == 0 then                                       -- the episodes have begun
       list:release()
       kept = begin_recordings(p, o.folder)
@@ -45,7 +50,7 @@ function paired_episodes.round(p, list, o)
     stops = function() return C.mn_interrupted() ~= 0 end }
   if stopped then return nil end
   for b, outcome in pairs(outcomes) do
-    outcome.refused = refused[b]
+    outcome.refused, outcome.seen = refused[b], seen[b]
     out[b + 1] = outcome
   end
   return out
@@ -65,7 +70,13 @@ function paired_episodes.play(p, list, o)
     local without = arm(false, "without")
     local with = without and arm(true, "with")
     if not with then break end
-    for b = 1, math.min(p.num_envs, o.episodes - first) do pairs_of[first + b] = { without[b], with[b] } end
+    for b = 1, math.min(p.num_envs, o.episodes - first) do
+      if without[b].seen ~= with[b].seen then
+        errors.raise(("%s: the same seed and actions give other observations: this environment is not reproducible, so its episodes are no pairs"):format(
+          p.env.id), { hint = "does it draw from another source than its seed, or read a clock?" })
+      end
+      pairs_of[first + b] = { without[b], with[b] }
+    end
     if o.done then o.done(#pairs_of) end
   end
   local scored = false                           -- next to others a missing score counts as 0
