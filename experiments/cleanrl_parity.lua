@@ -3,8 +3,7 @@
 local mn = require "mneme"
 local nn = mn.nn
 
-local root = debug.getinfo(1, "S").source:match "^@(.-)[^/]*/?[^/]*$"
-local reference = root .. "tests/reference/"
+local reference = debug.getinfo(1, "S").source:match "^@(.-)[^/]*/?[^/]*$" .. "tests/reference/"
 local tasks = { pendulum = { id = "Pendulum-v1", gamma = 0.9, within = 100 }, reacher = { id = "MaskedReacher-v0", gamma = 0.99, within = 3 } }
 local claims = {}
 for i, name in ipairs { "pendulum mean_return", "pendulum learning", "reacher mean_return", "reacher learning" } do
@@ -23,9 +22,8 @@ local function cleanrl(cfg, id)
   local p = assert(io.popen(words))
   local all, returns = p:read "*a", {}
   p:close()
-  for x in assert(all:match "%[([^%]\n]*)%]%s*$", "CleanRL's program has failed: tests/reference/cleanrl_ppo.py says what it needs"):gmatch "[^,%s]+" do
-    returns[#returns + 1] = tonumber(x)
-  end
+  local last = assert(all:match "%[([^%]\n]*)%]%s*$", "CleanRL's program has failed: tests/reference/cleanrl_ppo.py says what it needs")
+  for x in last:gmatch "[^,%s]+" do returns[#returns + 1] = tonumber(x) end
   return { mean_return = returns[1], learning = returns[2] }
 end
 
@@ -50,15 +48,12 @@ return mn.study {
       return nn.sequential { nn.linear(d, 64, { act = "tanh" }), nn.linear(64, 64, { act = "tanh" }), nn.linear(64, n, { init = nn.init.orthogonal(gain) }) }
     end
     local policy = nn.module { mean = net(k, 0.01), log_std = mn.tensor { shape = { k }, grad = true },
-      forward = function(self, x)
-        local mean = self.mean(x)
-        return (mn.concat(mean, mean * 0 + self.log_std))
-      end }
+      forward = function(self, x) return (mn.concat(self.mean(x), self.mean(x) * 0 + self.log_std)) end }
     local agent = mn.agent { env = env, core = reference .. "identity_core.lua", torso = function(x) return x end, policy = policy, value = net(1, 1) }
     return mn.learner(cfg, env, agent):train()
   end,
   metrics = { mean_return = { "return, last 100 episodes" }, learning = { "return, mean of all episodes", mean_of = "charts/episodic_return" } },
-  figures = { { "bars", y = "mean_return", x = "code", where = { task = "pendulum" }, title = "Pendulum: return at the end" },
-    { "bars", y = "mean_return", x = "code", where = { task = "reacher" }, title = "Reacher without velocities: return at the end" } },
+  figures = { { "bars", y = "mean_return", x = "code", where = { task = "pendulum" }, title = "Pendulum, at the end" },
+    { "bars", y = "mean_return", x = "code", where = { task = "reacher" }, title = "Reacher without velocities, at the end" } },
   claims = claims,
 }
