@@ -210,7 +210,7 @@ t.test("what is written is lived through again, with what was done, and compared
   t.eq(source.marks[6], "take " .. names[taken + 1])
   local v = viewer_rig.new { { source = source, scene = scene.load "world" } }
   v.pass(3)
-  v.paint()
+  v.draw()
   t.eq(v.v.tracks[1].timeline.marks[5], "set position, swap layers.0")
   t.eq(source.problem, nil)
   v.press(HOME)
@@ -335,10 +335,10 @@ end)
 
 t.test("the bar says how far apart both are, and the menu is clicked", function()
   local r = window(AGALITE, 3)
-  r.paint()
+  r.draw()
   r.click(viewer_rig.spot_of_key "i")
   t.ok(r.v.menu and r.v.menu.title:find "intervene at step 3")
-  r.paint()
+  r.draw()
   r.click(5, 5)
   t.eq(r.v.menu, nil, "a click beside it closes it")
   r.press "i"
@@ -347,10 +347,10 @@ t.test("the bar says how far apart both are, and the menu is clicked", function(
   t.eq(r.press "q", nil, "q closes the menu, not the window")
   r.press "i"
   t.eq(r.v.menu:steps(), 2, "how long is kept")
-  r.paint()
+  r.draw()
   r.click(viewer_rig.spot_of_key "1")
   t.eq(#r.v.tracks, 2) t.eq(r.v.menu, nil)
-  r.paint()
+  r.draw()
   local divergence = require "mneme.insight.episodes.divergence"
   local text, since = divergence(r.v:frame(1), r.v:frame(2))
   t.ok(since == 3 and text:find "^differ since step 3: value [+−]", text)
@@ -360,7 +360,7 @@ t.test("the bar says how far apart both are, and the menu is clicked", function(
   r.press(END)
   t.ok(divergence(r.v:frame(1), r.v:frame(2)):find "^differ since step 3: .*return")
   r.press(HOME)
-  r.paint()
+  r.draw()
 end)
 
 t.test("where nothing can be changed a note says why, and nothing breaks", function()

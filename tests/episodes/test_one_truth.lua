@@ -243,7 +243,7 @@ t.test("of two agents side by side each has the map of its own, and what stays w
   local first, second = r.v:causes_of(1), r.v:causes_of(2)
   for _ = 1, 3000 do
     r.v:tick(r.clock, math.huge)
-    r.paint()
+    r.draw()
     if first.state and first.state.test and second.state and second.state.test then break end
   end
   t.ok(first ~= second and first.state.map ~= second.state.map)

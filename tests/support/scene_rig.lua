@@ -14,7 +14,7 @@ local rig = {}
 ---@return table film the recorder, which has seen it all
 function rig.frame(what, n)
   local core = { what.core[1], d_model = 16, n_layers = 2 }
-  if what.core[1] == "agalite" then core.n_heads, core.d_head, core.d_ffn = 2, 8, 16 end
+  if what.core[1]:find "galite$" then core.n_heads, core.d_head, core.d_ffn = 2, 8, 16 end
   mn.manual_seed(1)
   local source, film = stepper.fresh { env = what.env, core = core }, frames.new()
   local frame

@@ -11,9 +11,13 @@ function rig.new(tracks, options)
   local v = viewer.new(tracks, options)
   v.canvas = painter.view
   local r = { v = v, clock = 0 }
-  function r.paint()
+  function r.draw()                              -- what a page has and where; pixels take ten times as long
     local what, frame = v:page()
-    return painter:paint(what, frame, W, H), W, H
+    painter:draw(what, frame, W, H)
+  end
+  function r.paint()
+    r.draw()
+    return painter:fill(), W, H
   end
   function r.picture() return ffi.string(r.paint(), W * H * 4) end
   function r.press(key) return v:key(type(key) == "string" and key:byte() or key, r.clock, r.paint) end

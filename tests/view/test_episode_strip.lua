@@ -51,7 +51,7 @@ t.test("the strip: sixteen episodes by their outcome, as they are when played; a
   end
   t.ok(failed > 0 and failed < 16, "this agent fails sometimes")
   for _, i in ipairs { 3, 16, 1 } do
-    r.paint()
+    r.draw()
     r.click(find_spot(function(what) return what.start == list[i].start end))
     t.eq(r.frame().episode, list[i].episode) t.eq(r.frame().step, 0)
     r.press(action_keys.END)
@@ -69,10 +69,10 @@ t.test("the strip: sixteen episodes by their outcome, as they are when played; a
   local first
   for _, e in ipairs(list) do first = first or e.failed and e.episode > 0 and e.episode or nil end
   t.eq(r.frame().episode, first)
-  r.paint()
+  r.draw()
   local x, y = find_spot(function(what) return what.start == list[3].start end)
   r.v:pointer("move", x, y, 0, r.clock, r.paint)
-  r.paint()
+  r.draw()
   t.ok(r.v.tip:find "^episode 2, seed 7: score [01]%.00, return .-, %d+ steps", r.v.tip)
 end)
 
@@ -106,14 +106,14 @@ t.test("two episodes of one agent side by side: one clock, shared axes, their di
   t.ok(same, "there is one of the same cue")
   t.eq(b.truth.cue, a.truth.cue, "of those that ended otherwise one that begins alike")
   r.rest()
-  r.paint()
+  r.draw()
   for _ = 1, 3 do r.press(action_keys.RIGHT) end
   t.eq(r.frame().step, 3) t.eq(r.v:frame(2).step, 3)
   local span = mn.ui.step_heatmap.span(r.frame())
   t.eq(span, math.max(10, list[a.episode + 1].outcome.length, list[b.episode + 1].outcome.length))
   r.press "c"
   t.eq(#r.v.tracks, 1) t.eq(r.frame().episode, a.episode) t.eq(r.v.together, nil)
-  r.paint()
+  r.draw()
   local x, y = find_spot(function(what) return what.start == list[7].start end)
   r.v:pointer("press", x, y, 3, r.clock, r.paint)
   t.eq(r.v:frame(2).episode, 6, "a right click on the strip")
@@ -132,14 +132,14 @@ t.test("an intervention is counted over a hundred episodes, as the command count
   local count, n = paired_episodes.count_success(cases), #cases
   t.ok(r.v.effect.job:text():find(("over %d episodes: success %.2f → %.2f, "):format(n, (count.both + count.without) / n,
     (count.both + count.with) / n), 1, true), r.v.effect.job:text())
-  r.paint()
+  r.draw()
   r.press "c"
   t.eq(r.v.effect, nil)
 end)
 
 t.test("scenes change inside the window: by name, and Tab", function()
   local r = idle()
-  r.paint()
+  r.draw()
   r.click(find_spot(function(what) return what.scene == "mind" end))
   t.eq(r.v.scene_name, "mind")
   r.press(9) r.press(9)
@@ -157,7 +157,7 @@ t.test("every panel explains itself where the pointer is on its title; a click i
   for _, name in ipairs { "tmaze", "mind", "memory", "training", "world" } do
     local r = idle(name)
     r.press(action_keys.RIGHT)
-    r.paint()
+    r.draw()
     t.ok(#view.panels >= 4, name)
     for k, box in ipairs(view.panels) do
       if k > 1 then                                -- the first is the header, whose numbers have tips of their own
@@ -167,7 +167,7 @@ t.test("every panel explains itself where the pointer is on its title; a click i
     end
   end
   local r = idle "tmaze"
-  r.paint()
+  r.draw()
   local _, y, spot = find_spot(function(what) return what.visit and not what.cells end)
   r.click(spot.x + spot.w * 4 / spot.what.visit, y)
   t.eq(r.frame().step, 4)

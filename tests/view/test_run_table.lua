@@ -39,7 +39,7 @@ local function shown()
   local r = { v = v, opened = opened }
   function r.paint()
     local what, frame = v:page()
-    painter:paint(what, frame, 1280, 800)
+    painter:draw(what, frame, 1280, 800)
   end
   function r.says(text)
     r.paint()

@@ -59,7 +59,7 @@ t.test("keys: play, step, step back, speed, help, quit", function()
   t.ok(r.frame().status.speed ~= speed)
   r.press "h"
   t.ok(r.v.help)
-  r.paint()
+  r.draw()
   r.press "t"
   t.eq(r.v.theme, "light")
   r.press "t"
@@ -124,7 +124,7 @@ t.test("the bar holds the whole episode, and shows what is clicked in it", funct
   r.pass(3)
   local from, to, over = r.v:episode()
   t.ok(over and from == 1 and to > 5, "paused, it has lived on to the episode's end")
-  r.paint()
+  r.draw()
   local _, y, spot = find_spot(function(what) return what.scrub end)
   local line = spot.what.scrub
   r.click(line.x + line.w, y)
@@ -150,20 +150,20 @@ end)
 t.test("buttons do what their keys do", function()
   local r = rig { track(1) }
   r.pass(0.5)
-  r.paint()
+  r.draw()
   local playing = r.v.playing
   r.click(spot_of_key " ")
   t.eq(r.v.playing, not playing)
-  r.paint()
+  r.draw()
   local at = r.v.at
   r.click(spot_of_key(RIGHT))
   t.eq(r.v.at, at + 1)
-  r.paint()
+  r.draw()
   r.click(spot_of_key "l")
   t.eq(r.v.selection.layer, 0)
   for _ = 1, 2 do r.press "l" end
   t.eq(r.v.selection.layer, nil, "two layers, then all again")
-  r.paint()
+  r.draw()
   t.eq(r.v:pointer("press", W - 1, 1, 1, r.clock, r.paint), nil, "nothing is there")
 end)
 
@@ -189,19 +189,19 @@ t.test("a click on a head, a layer or a step chooses it, a second one takes it b
   t.eq(r.picture() == all, true)
   r.click(spot_of_head(0, nil))
   t.eq(chosen(), "0 nil nil")
-  r.paint()
+  r.draw()
   r.press "l" r.press "j" r.press "j"
   t.eq(chosen(), "1 1 nil")
-  r.paint()
+  r.draw()
   local _, y, spot = find_spot(function(what) return what.steps end)
   local function at(step) return spot.x + (step + 0.5) / spot.what.steps * spot.w end
   r.click(at(2), y)
   t.eq(chosen(), "1 1 2")
-  r.paint()
+  r.draw()
   r.click(at(3), y)
   t.eq(chosen(), "1 1 3", "another head keeps the step, another step the head")
   r.v:pointer("wheel", at(3), y, 3, r.clock, r.paint)
-  r.paint()
+  r.draw()
   _, y, spot = find_spot(function(what) return what.steps end)
   r.click(at(3), y)
   t.eq(chosen(), "1 1 nil", "magnified, a second click takes it back")
@@ -259,7 +259,7 @@ t.test("hands on: keys act in place of the agent, then it goes on", function()
   for _ = 1, 3 do r.press(RIGHT) end                -- right along the corridor
   t.eq(r.frame().step, 3) t.eq(r.frame().truth.position, 3)
   t.eq(r.v.slots[r.v.at + 1], nil, "what the agent would have done is gone")
-  r.paint()
+  r.draw()
   local before = r.frame().step
   r.click(find_spot(function(what) return what.action == 3 end))
   t.eq(r.frame().step, before + 1, "a click on an action does it")
@@ -288,7 +288,7 @@ t.test("what a change does is shown beside what happened, in step", function()
   r.press(LEFT)
   t.eq(r.v:frame(1).value, r.v:frame(2).value, "before it, both are the same")
   r.pass(1)
-  r.paint()
+  r.draw()
   for _ = 1, 500 do                                 -- a busy machine lives on by little
     r.press(END)
     if r.v:ended() then break end
@@ -299,7 +299,7 @@ t.test("what a change does is shown beside what happened, in step", function()
   r.press(PAGE_DOWN)
   for i = 0, 15 do t.eq(r.v:frame(1).observation.values[i], r.v:frame(2).observation.values[i], "the next world is the same") end
   r.press(PAGE_UP)
-  r.paint()
+  r.draw()
   t.ok(not r.press(ESCAPE), "Esc closes a pair first")
   t.eq(#r.v.tracks, 1)
   t.eq(r.v.tracks[1].timeline:frame(4).value, as_it_was)
@@ -315,7 +315,7 @@ t.test("two agents in the same worlds side by side", function()
     t.eq(a.step, 0) t.eq(b.step, 0) t.eq(a.episode, b.episode)
     for i = 0, 15 do t.eq(a.observation.values[i], b.observation.values[i]) end
     t.ok(math.abs(a.value - b.value) > 1e-6, "they are not the same agent")
-    r.paint()
+    r.draw()
     r.press(PAGE_DOWN)
   end
 end)

@@ -32,7 +32,7 @@ local function refresh(r, f)
   for _ = 1, 3000 do
     r.clock = r.clock + 0.02
     r.v:tick(r.clock, engine.C.mn_clock(false) + 0.004)
-    r.paint()
+    r.draw()
     if f() then return end
   end
   error "it does not come"
@@ -61,7 +61,7 @@ t.test("a scene without the panel costs nothing", function()
   for _ = 1, 20 do
     r.clock = r.clock + 0.02
     r.v:tick(r.clock, engine.C.mn_clock(false) + 0.002)
-    r.paint()
+    r.draw()
   end
   t.eq(#opened, 0)
 end)
@@ -72,7 +72,7 @@ t.test("a click on a cell opens that episode without and with the part erased, a
   local function erase(word, at)
     local x, y = find_spot(function(what) return what.erase == word and what.at == at end)
     r.click(x, y)
-    r.paint()
+    r.draw()
   end
   erase("layers.0.channels.0-0", 6)
   t.eq(#r.v.tracks, 2) t.eq(r.v:tick_of(1).step, 6)
@@ -102,7 +102,7 @@ t.test("a map that was stored is shown at once, complete, also in a picture", fu
   end
   local r = rig { stored }
   r.pass(0.2)
-  r.paint()
+  r.draw()
   t.eq(r.v.causes.state, nil)
   t.ok(r.v:measure())
   t.ok(r.v.causes.state.test)
@@ -123,7 +123,7 @@ t.test("of three agents each page has its stored map, and the last quarter says 
   r.pass(0.2)
   r.v:measure()
   for k = 1, 3 do t.eq(r.v:causes_of(k):known() ~= nil, k < 3, "agent " .. k) end
-  r.paint()
+  r.draw()
   local said = {}
   for _, box in ipairs(scene_rig.text_boxes(viewer_rig.painter)) do
     if box.x0 > 640 and box.y0 > 400 then said[#said + 1] = box.text end
