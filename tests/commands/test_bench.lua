@@ -18,7 +18,7 @@ end
 
 t.test("the folder is the list of benchmarks: each file runs, and its header is in the help", function()
   local names = registry.benchmarks()
-  t.ok(#names >= 8, #names .. " benchmarks")
+  t.ok(#names >= 7, #names .. " benchmarks")
   local help = shell.mneme(".", "help bench")
   for _, name in ipairs(names) do
     t.eq(type(require("mneme.commands.bench." .. name).run), "function", name)
@@ -66,17 +66,6 @@ t.test("every benchmark refuses what it does not know, and values that none of i
       t.eq(status, 2, name .. ": " .. said)
       t.ok(said:find "nosuch" and not said:find "steps/s", said)
     end
-  end
-end)
-
-t.test("solve: a task is solved, and what cannot be is refused", function()
-  local said, status = shell.mneme(".", "bench solve noisy_cartpole seeds=1")
-  t.eq(status, 0, said)
-  t.ok(said:find "\nnoisy_cartpole +1 of 1 +%d+%.%d +%d+%.%d ", said)
-  for words, what in pairs { ["recal"] = "unknown task of bench solve 'recal'; did you mean 'recall'", ["seeds=0"] = "seeds=0, expected a whole number",
-    ["seed=1"] = "unknown setting of bench solve" } do
-    said, status = shell.mneme(".", "bench solve " .. words)
-    t.eq(status, 2) t.ok(said:find(what, 1, true), said)
   end
 end)
 
@@ -130,7 +119,7 @@ t.test("envs: every environment has its line, by each loop; the rows name settin
 end)
 
 t.test("scenes: pages early and late in an episode, larger and beside another, with a verdict", function()
-  local status, said = run("scenes", "mind", "world", "core=agalite", "size=small", "part=pages", "steps=30", "seconds=0.001")
+  local status, said = run("scenes", "mind", "world", "core=agalite", "size=small", "steps=30", "seconds=0.001")
   t.eq(status, 0, said)
   for _, name in ipairs { "mind", "world" } do
     for _, page in ipairs { "step 6", "step 30", "1920x1080", "two tracks" } do
@@ -145,14 +134,5 @@ t.test("scenes: pages early and late in an episode, larger and beside another, w
     status, said = run("scenes", case[1])
     t.eq(status, 2, case[1])
     t.ok(said:find(case[2], 1, true), said)
-  end
-end)
-
-t.test("scenes: a window beside a training, by turns", function()
-  local status, said = run("scenes", "part=training", "core=gru", "updates=1")
-  t.eq(status, 0, said)
-  for threads = 1, 2 do
-    local pages = said:match("\ngru +" .. threads .. " +%d+ +%d+ +[+-][%d.]+ %% +[+-][%d.]+ %% +(%d+)\n")
-    t.ok(pages and tonumber(pages) > 0, said)
   end
 end)

@@ -1,7 +1,6 @@
 -- test_debugging.lua -- looking closely at a training: debug=nan, debug=grad, profile=1, profile=jit, and mneme doctor.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local flame_graph = require "mneme.runs.flame_graph"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local engine = require "mneme.base.engine"
@@ -52,14 +51,12 @@ t.test("debug=grad: a line of every parameter's gradient with each line of the l
   t.ok(line["actor.0.weight"] and line["critic.1.bias"])
 end)
 
-t.test("profile=1: ops by their lines, a flame graph and its stacks", function()
+t.test("profile=1: ops by their lines, and stacks", function()
   local said = shell.fine(dir, SMALL .. "steps=1024 profile=1 run=timed")
   t.ok(said:find "%d+%.%d %%%s+%d+%.%d+ s  models/recurrent%.lua:%d+%s+act%s+gru forward", said)      -- gru.lua calls it last
   t.ok(said:find "update%s+gru backward", said)
   local stacks = files.read(dir .. "/timed/profile.txt")
   t.ok(stacks:find "act;demo%.lua:%d+;.*models/recurrent%.lua:%d+;gru_forward %d+\n", stacks)
-  local svg = files.read(dir .. "/timed/profile.svg")
-  t.ok(svg:find "^<svg" and svg:find "gru forward: %d" and svg:find "</svg>\n$")
 end)
 
 t.test("profile=jit: what was not compiled, by file and line", function()
@@ -76,12 +73,6 @@ t.test("debug and profile: other words are refused; a run from when they were tr
   local text = files.read(path):gsub('"debug": "0"', '"debug": false'):gsub('"profile": "0"', '"profile": false')
   files.write(path, { text })
   shell.fine(dir, "run demo resume=plain steps=1280 use=altered")
-end)
-
-t.test("flame: stacks become boxes, as wide as their time; names are escaped", function()
-  local svg = flame_graph.svg({ ["a;b<c"] = 3, ["a;d"] = 1 }, "times")
-  t.ok(svg:find "<title>a: 4%.0000 s, 100%.0 %%</title>" and svg:find "<title>b&lt;c: 3%.0000 s, 75%.0 %%</title>", svg)
-  t.eq(flame_graph.folded { ["a;b c"] = 0.5 }, "a;b_c 500000\n")
 end)
 
 t.test("doctor: what there is, what is missing and how to get it", function()

@@ -23,7 +23,6 @@ local readers = {
   ["lua/mneme/base/source_files.lua"] = PROGRAM,
   ["lua/mneme/commands/api.lua"] = PROGRAM,
   ["lua/mneme/commands/bench/peers.lua"] = OWN,
-  ["lua/mneme/commands/bench/solve.lua"] = OWN,
   ["lua/mneme/commands/diff.lua"] = "metrics",
   ["lua/mneme/commands/export.lua"] = PROGRAM,
   ["lua/mneme/commands/help.lua"] = PROGRAM,

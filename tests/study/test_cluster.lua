@@ -1,5 +1,5 @@
 -- test_cluster.lua -- mneme sweep cluster=: the job that it writes for other machines runs every open run once, on a Slurm
--- of one node, over GNU parallel, and with neither; what is told to go keeps what it has and goes on later.
+-- of one node, and with none; what is told to go keeps what it has and goes on later.
 local t = require "tests.harness"
 local one_run = require "mneme.lab.study.one_run"
 local cluster = require "mneme.lab.study.cluster"
@@ -161,32 +161,12 @@ t.test("what cannot be handed over says so", function()
     t.eq(status, 2, said) t.ok(said:find(what), said)
   end
   refused("cluster=slrum", "did you mean 'slurm'")
-  refused("cluster=slurm hosts=x", "hosts= is not for cluster=slurm")
+  refused("cluster=slurm hosts=x", "unknown setting 'hosts'")
   refused("cluster=slurm 'time=1 h'", "sbatch %-%-time")
-  refused("cluster=parallel", "needs hosts=FILE")
-  refused("cluster=parallel hosts=x", "no such file")
-  refused("cluster=parallel hosts=study.lua mem=1G", "mem= is not for")
   refused("cluster=slurm run='a\ntouch pwned'", "run has a line break or control character in its name")
   refused("only=7", "there are 6 runs")
   refused("only=a=9,seed=1", "there are 6 runs")
   refused("mem=1G", "unknown setting")
-end)
-
-t.test("GNU parallel: every run once, on the hosts of a file; again: those that failed", function()
-  if not shell.has "parallel" then t.skip "GNU parallel is not installed: apt-get install parallel" end
-  forget()
-  files.write(path "my hosts", { ":\n" })
-  local said, status = sweep "study.lua cluster=parallel 'hosts=my hosts' jobs=2 run=par crash=3 submit=1"
-  t.eq(status, 1, said) t.ok(said:find "par/parallel/1/job.sh' failed", said)
-  local list = marks()
-  for seed = 1, 2 do
-    t.eq(list["a=1,seed=" .. seed], 1) t.eq(list["a=2,seed=" .. seed], 1) t.eq(list["a=3,seed=" .. seed], 2)
-    t.eq(folder.result(path("par/runs/a=3,seed=" .. seed)).status, "failed")
-  end
-  said, status = sh "sh par/parallel/1/job.sh"
-  t.eq(status, 2, said)                              -- as many as failed again
-  list = marks()
-  t.eq(list["a=1,seed=1"], 1) t.eq(list["a=3,seed=1"], 4)
 end)
 
 local slurm, why

@@ -35,7 +35,6 @@ local programs = {
   { "pdflatex", "texlive-latex-recommended", "PDF of the pages that report out=FILE.tex writes" },
   { "mpirun", "openmpi-bin", "training one agent in several processes" },
   { "sbatch", "slurm-client", "sweeps on a cluster" },
-  { "parallel", "parallel", "sweeps by GNU parallel" },
   { "git", "git", "the commit in config.json" },
   { "nvcc", "a CUDA toolkit, 12 or newer", "make gpu" },
   { "dpkg-shlibdeps", "dpkg-dev", "make deb" },

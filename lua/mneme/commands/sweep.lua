@@ -8,8 +8,7 @@ local function as_text(o, _, option, _, text) o[option[1]] = text end
 
 -- What writes a job for other machines, for a sweep or a tuning.
 local of_clusters = {
-  { "cluster", "write a job that runs the open runs on other machines: docs/clusters.md", type = "choice", choices = { "slurm", "parallel" } },
-  { "hosts", "with cluster=parallel: a file of machines, a line each", type = "text", with = "cluster", example = "hosts.txt" },
+  { "cluster", "write a job that runs the open runs on other machines: docs/clusters.md", type = "choice", choices = { "slurm" } },
   { "time", "of a Slurm job: minutes, or as sbatch takes it", type = "text", with = "cluster", example = "60" },
   { "mem", "of a Slurm job: memory", type = "text", with = "cluster", example = "2G" },
   { "partition", "of a Slurm job", type = "text", with = "cluster", example = "short" },

@@ -167,7 +167,7 @@ local function hand_over(o, t)
   for _, option in ipairs { { "run" }, { "jobs" }, { "estimate" }, { "workers" }, unpack(sweep.of_clusters) } do own[option[1]] = true end
   for _, item in ipairs(o.all) do if item[1] and not own[item[1]] then rest[#rest + 1] = item.word end end
   rest[#rest + 1] = "jobs=1"
-  cluster.hand_over({ command = "tune", cluster = o.cluster, script = t.script, run = t.run, hosts = o.hosts, time = o.time, mem = o.mem,
+  cluster.hand_over({ command = "tune", script = t.script, run = t.run, time = o.time, mem = o.mem,
     partition = o.partition, submit = o.submit }, rest, workers, ("%d workers"):format(n))
   return 0
 end

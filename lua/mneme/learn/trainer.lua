@@ -54,11 +54,11 @@ local C = engine.C
 ---@field diverged? fun(self): string? a value was NaN or infinite: what was done about it, for the error
 ---@field close? fun(self, step: number, ok: boolean) training has ended; ok: not by an error
 
+local FRESH = 500                  -- episodes of a training that stops at its stop_score
 local trainer = {
   observers = {},                  -- fun(learner, run, steps: fun(): number): Observer?, one for each kind: the door (init.lua) fills this
   fresh = nil,                     -- fun(learner, episodes, step): table? plays fresh episodes (insight/episodes/fresh_episodes.lua); from the door, too
   map = nil,                       -- fun(run, seconds: number?) stores the map of its memory (insight/episodes/causal_map_file.lua); from the door, too
-  fresh_episodes = 500,            -- of a training that stops at its stop_score; 0: none
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
   instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
@@ -150,8 +150,8 @@ end
 local function play_fresh(learner, run, step)
   local before = run.before
   if before and before.step == step and before.fresh then return before.fresh end            -- an earlier start played them
-  if not (trainer.fresh and trainer.fresh_episodes > 0 and learner.agent) then return nil end
-  local ok, played = xpcall(trainer.fresh, errors.handler, learner, trainer.fresh_episodes, step)
+  if not (trainer.fresh and learner.agent) then return nil end
+  local ok, played = xpcall(trainer.fresh, errors.handler, learner, FRESH, step)
   if not ok then terminal.note(("mneme: warning: %s: no fresh episodes: %s"):format(run.path, played.message)) end
   return ok and played or nil
 end

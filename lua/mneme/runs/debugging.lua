@@ -3,12 +3,9 @@
 --                 finite, the step before is there as a checkpoint, and the message names op, inputs and lines
 --   debug=grad    gradients.jsonl: at each line of the log, the norm, the largest value and the share of zeros of every
 --                 parameter's gradient, and the norm of the parameter
---   profile=1     seconds of each op, by the line that called it: printed, and profile.svg and profile.txt (a flame graph and
---                 its stacks)
+--   profile=1     seconds of each op, by the line that called it: printed, and as stacks in profile.txt, which programs for flame graphs read
 --   profile=jit   prints the loops that LuaJIT could not compile, and why, by file and line
-local config = require "mneme.runs.config"
 local files = require "mneme.base.files"
-local flame_graph = require "mneme.runs.flame_graph"
 local json = require "mneme.base.json"
 local op_locations = require "mneme.tensor.op_locations"
 local ranks = require "mneme.tensor.ranks"
@@ -113,10 +110,11 @@ local function show_profile(self)
   table.sort(list, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
   for i = 1, math.min(#list, MOST) do print(("%5.1f %%  %8.3f s  %s"):format(100 * list[i][2] / math.max(total, 1e-9), list[i][2], list[i][1])) end
   if #list > MOST then print(("                    and %d more"):format(#list - MOST)) end
-  local path = self.run.path .. "/profile"
-  files.write(path .. ".txt", { flame_graph.folded(stacks) })
-  files.write(path .. ".svg", { flame_graph.svg(stacks, config.meta(self.cfg).name .. ": seconds in ops") })
-  print(("%s.svg, %s.txt"):format(path, path))
+  local path, lines = self.run.path .. "/profile.txt", {}
+  for stack, seconds in pairs(stacks) do lines[#lines + 1] = ("%s %.0f\n"):format(stack:gsub(" ", "_"), seconds * 1e6) end          -- microseconds
+  table.sort(lines)
+  files.write(path, lines)
+  print(path)
 end
 
 ---Training has ended.

@@ -42,7 +42,6 @@ end
 
 function bench.run(o)
   local words, all, device = o.words, true, nil
-  if words[1] == "window" then require("mneme.commands.bench.parts.window").child(words[2]) return 0 end           -- a process of scenes
   for _, word in ipairs(words) do all, device = all and is_one(word), device or word:find "^%-*device$" or word:find "^%-*device=" end
   if words[1] and not is_one(words[1]) and not (device and words[1] == "kernels") then errors.unknown("bench", words[1], registry.benchmarks()) end
   local several = all and #words ~= 1

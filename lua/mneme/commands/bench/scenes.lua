@@ -12,17 +12,15 @@ local windows = lazy "mneme.insight.view.window"
 local progress = require "mneme.base.progress"
 local tables = require "mneme.base.tables"
 
-local scenes = { name = "bench scenes", doc = "how long every scene takes to draw a page in a window, and what a window costs a training", about = [[
+local scenes = { name = "bench scenes", doc = "how long every scene takes to draw a page in a window", about = [[
 A page has its bar of controls; on one core, late in an episode, with a new step on every page.  Without a display the window is SDL's offscreen
 one.  Times are CPU times, so other programs do not count; 60 pages per second leave 16.7 ms for each.]],
   arguments = { { "names", "SCENE", "scenes", noun = "scene", several = true, optional = true } },
   options = {
-    { "part", "what is measured", type = "choice", choices = { "all", "pages", "training" }, default = "all" },
     { "core", "the agent's core", type = "text", example = "gru" },
     { "size", "its size", type = "choice", choices = { "published", "small" }, default = "published" },
     { "steps", "steps of the episode", type = "whole", range = { 5 }, default = 1000 },
     { "seconds", "of each scene", type = "number", range = { 0.001 }, default = 0.5 },
-    { "updates", "of the training that is watched", type = "whole", range = { 1 }, default = 40 },
   } }
 local FPS = 60
 
@@ -150,8 +148,7 @@ function scenes.run(o)
   io.stdout:setvbuf "line"                         -- show progress while it runs
   for _, name in ipairs(o.names) do if not tables.has(scene.list(), name) then errors.unknown("scene", name, scene.list()) end end
   if #o.names == 0 then o.names = scene.list() end
-  if o.part ~= "training" then all_pages(o) end
-  if o.part ~= "pages" then require("mneme.commands.bench.parts.window").main(o.updates, o.core) end
+  all_pages(o)
   return 0
 end
 

@@ -1,8 +1,7 @@
--- cluster.lua -- the unfinished runs of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm|parallel` writes
+-- cluster.lua -- the unfinished runs of a sweep as a job for other machines: `mneme sweep X ... cluster=slurm` writes
 -- into the study's folder the list of these runs and a script that runs them one by one.  A list never changes once it
 -- is written, so its Nth line stays the same run for as long as a batch system uses the number N.
---   STUDY/slurm/1/     runs.txt, job.sh   a job array: one task per run, at most jobs=K at a time
---   STUDY/parallel/1/  runs.txt, job.sh   GNU parallel over the hosts of hosts=FILE; log.txt: what it has done
+--   STUDY/slurm/1/   runs.txt, job.sh   a job array: one task per run, at most jobs=K at a time
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -108,19 +107,6 @@ esac
 exit $code
 ]=]
 
-local PARALLEL = [=[
-#!/bin/sh
-# The runs of @RUNS@ on the hosts of @HOSTS@.  Run it again for those that are not done.
-cd @HERE@ || exit 1
-exec parallel --will-cite --quote @JOBS@--sshloginfile @HOSTS@ --workdir @HERE@ --colsep ' ' --arg-file @RUNS@ \
-  --joblog @PLACE@/log.txt --resume-failed --retries 2 --termseq TERM,@WARNING@000,KILL,25 \
-  @COMMAND@ attempts=1 only={1} estimate={2}
-]=]
-
-local function fill(text, with)
-  return (text:gsub("@(%u+)@", function(key) return with[key] end))
-end
-
 -- The lines by which the arrays are begun: no longer than the cluster allows, and in all no wider than jobs=K.
 local function sbatch_lines(o, path, n)
   local pipe = io.popen "scontrol show config 2> /dev/null"
@@ -136,42 +122,22 @@ local function sbatch_lines(o, path, n)
   return lines
 end
 
-local kinds = {}
-
-function kinds.slurm(o, path, with, runs)
-  local minutes, mib = needs(runs)
-  local more = ""
-  if o.mem or mib then more = ("#SBATCH --mem=%s\n"):format(o.mem or mib .. "M") end
-  if o.partition then more = more .. ("#SBATCH --partition=%s\n"):format(o.partition) end
-  with.TIME, with.MORE = o.time or minutes, more
-  return SLURM, sbatch_lines(o, path, #runs)
-end
-
-function kinds.parallel(o, path, with)
-  if not o.hosts then
-    errors.usage("sweep: cluster=parallel needs hosts=FILE", "a host a line, as ssh knows it; 8/HOST: eight runs at a time; ':' is this machine")
-  end
-  if not files.is_file(o.hosts) then errors.usage(("sweep: hosts=%s: there is no such file"):format(o.hosts)) end
-  with.HOSTS, with.JOBS = cluster.quote(o.hosts), o.jobs and ("--jobs %d "):format(o.jobs) or ""
-  return PARALLEL, { "sh " .. cluster.quote(path .. "/job.sh") }
-end
-
 -- Writes the script; returns the lines of a shell that begin it.
 local function write(o, words, runs)
   local threads = script.setting(runs[1].words, "threads")
   if threads == "0" then errors.usage("sweep: threads=0 means all of this machine's, expected a number: how many a task of the cluster has") end
-  local path = place(o.run .. "/" .. o.cluster, lines_of(runs))
+  local path, minutes, mib = place(o.run .. "/slurm", lines_of(runs)), needs(runs)
+  local memory = (o.mem or mib) and ("#SBATCH --mem=%s\n"):format(o.mem or mib .. "M") or ""
   local with = { RUNS = cluster.quote(path .. "/runs.txt"), PLACE = cluster.quote(path), HERE = cluster.quote(lfs.currentdir()),
-    NAME = o.run:match "([^/]*)/*$":gsub("[^%w_.-]", "_"), THREADS = threads, WARNING = WARNING,
-    COMMAND = command(o, words) }
-  local text, lines = kinds[o.cluster](o, path, with, runs)
-  files.write(path .. "/job.sh", { fill(text, with) })
-  return lines
+    NAME = o.run:match "([^/]*)/*$":gsub("[^%w_.-]", "_"), THREADS = threads, WARNING = WARNING, COMMAND = command(o, words), TIME = o.time or minutes,
+    MORE = memory .. (o.partition and ("#SBATCH --partition=%s\n"):format(o.partition) or "") }
+  files.write(path .. "/job.sh", { (SLURM:gsub("@(%u+)@", with)) })
+  return sbatch_lines(o, path, #runs)
 end
 
 ---Write a job for other machines, and say how it begins; submit=1 begins it.
 ---@param o table of the sweep: command = "sweep" or another that takes only=;
----  cluster = "slurm" or "parallel"; script, run, jobs, submit; time, mem, partition as sbatch takes them
+---  script, run, jobs, submit; time, mem, partition as sbatch takes them
 ---@param words string[] of the command line, for the script of the study
 ---@param runs table[] that are open, with their estimates where these are known
 ---@param told string how many there are
@@ -185,16 +151,12 @@ function cluster.hand_over(o, words, runs, told)
   end
 end
 
----Refuse what is no cluster, and words that belong to another one.
+---Refuse what no job's script can hold.
 function cluster.check(o)
   for what, path in pairs { run = o.run or "", ["the current directory"] = lfs.currentdir() } do
     if path:find "%c" then
       errors.usage(("sweep: %s has a line break or control character in its name, which no line of a job's script can hold"):format(what))
     end
-  end
-  if not kinds[o.cluster] then errors.unknown("cluster", o.cluster, { "parallel", "slurm" }) end
-  for _, key in ipairs(o.cluster == "slurm" and { "hosts" } or { "time", "mem", "partition" }) do
-    if o[key] then errors.usage(("sweep: %s= is not for cluster=%s"):format(key, o.cluster)) end
   end
   for _, key in ipairs { "time", "mem", "partition" } do
     if o[key] and not o[key]:find "^[%w_:,.-]+$" then errors.usage(("sweep: %s=%s, expected what sbatch --%s takes"):format(key, o[key], key)) end
