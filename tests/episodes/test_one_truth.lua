@@ -157,6 +157,11 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
       end
     end
     t.ok(asked > 3 and sentence:find "can be read from", sentence)
+    local shown, used = job:map(job.facts[1]):mark_used(view, 1), 0
+    for r = 2, #shown.rows do used = math.max(used, last[r] and shown:uses(r) or 0) end
+    local first = readings_in_words.of(job, job.facts[1], shown):match "can be read from (.-) up to"
+    t.eq(first:find(", used,$") ~= nil, used > 0, first)
+    for r, row in ipairs(shown.rows) do if first == row.text .. ", used," then t.eq(shown:uses(r), used) end end
     t.ok(latest >= math.min(to, job.steps[#job.steps]) - 1, ("used until step %d, read until %d: %s"):format(to, latest, sentence))
   end)
 

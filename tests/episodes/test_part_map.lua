@@ -50,6 +50,14 @@ t.test("every planned step is there, and nothing at one that is not measured: in
   t.eq(looks(m, 1), "cn?c") t.eq(looks(m, 2), "cr?r") t.eq(looks(m, 3), "????")
   local figure = m:figure "a title"
   t.eq(figure.cells[1][3], false) t.eq(figure.faint[1][2], true) t.eq(figure.cells[3][1], false)
+  for c, thin in ipairs { false, true, false, true } do t.eq(figure.thin[2][c], thin, "column " .. c) end
+  local low, whole = 0, 0                             -- the colours of the second row in the drawing, by height
+  for height, title in mn.figures.svg(figure, { alone = true }):gmatch 'height="([%d.]+)"[^>]*fill="#%x+"[^>]*><title>layer 0, head 0, (%d)' do
+    if tonumber(height) < 10 then low = low + 1 else whole = whole + 1 end
+    t.eq(tonumber(height) < 10, title ~= "2", title)
+  end
+  t.eq(low, 2) t.eq(whole, 1)
+  t.eq(m:uses(2), 1) t.eq(m:uses(1), 0)
   t.ok(m:table "stands out":find "%?")
   t.eq(m:column(5), 3) t.eq(m:column(4.9), 2) t.eq(m:column(12), nil) t.eq(m:column(0), nil)
 end)

@@ -4,8 +4,11 @@ local t = require "tests.harness"
 local background_effect = require "mneme.insight.view.background_effect"
 local cue_agent = require "tests.support.cue_agent"
 local engine = require "mneme.base.engine"
+local mn = require "mneme"
 local scene = require "mneme.insight.view.scene"
 local selection = require "mneme.insight.view.selection"
+local stepper = require "mneme.insight.episodes.stepper"
+local tables = require "mneme.base.tables"
 local viewer_rig = require "tests.support.viewer_rig"
 
 -- A run whose checkpoints are the list, each the agent made by hand.
@@ -72,6 +75,72 @@ t.test("a part under the pointer is marked in every panel", function()
   r.v:pointer("move", 1, 1, 0, r.clock, r.paint)
   t.eq(r.v.pointed, nil)
 end)
+
+for _, name in ipairs { "mind", "memory", "tmaze", "where" } do
+  t.test(name .. ": a head under the pointer is framed in all panels that have it, and no other head is", function()
+    local function open(given)
+      if given == "checkpoints" then return {} end
+      local core = { "agalite", n_layers = 2, d_model = 16, n_heads = 2, d_head = 8, d_ffn = 16 }
+      return stepper.fresh { env = { "tmaze", corridor = 4 }, core = core, seed = 3, seeded = true, episode = given.episode }
+    end
+    local one = { source = open {}, open = open, scene = scene.load(name) }
+    if name == "where" then                             -- a map by name: what panels show of one is tested elsewhere
+      local function agent()
+        local core = { "agalite", n_layers = 2, d_model = 16, n_heads = 2, d_head = 8, d_ffn = 16 }
+        local env = mn.env("tmaze", { corridor = 4, num_envs = 8, time_limit = 9 })
+        return stepper.new(env, mn.agent { env = env, core = core, hidden = 8 }, { seed = 3 })
+      end
+      one.source.steps = 100
+      one.map = function() return mn.causal_map(agent(), agent(), { seed = 3, measure = "return", every = 2 }) end
+    end
+    local r = viewer_rig.new { one }
+    r.pass(0.4)
+    r.press " "
+    local before
+    for _ = 1, 400 do                                   -- until all that is computed meanwhile is there
+      local now = r.picture()
+      if now == before and (not one.map or r.v.causes.state and r.v.causes.state.whole) then break end
+      before = now
+      later(r, 0.05)
+    end
+    t.ok(before == r.picture(), "the page is still")
+    local view, heads, after, W = viewer_rig.painter.view, {}, nil, viewer_rig.width
+    for i = 1, view.n_spots do
+      local s = view.spots[i]
+      local at = s.what.select or s.what.part
+      if at and at.layer and at.head then
+        heads[#heads + 1] = { x = s.x, y = s.y, w = s.w, h = s.h, layer = at.layer, head = at.head, select = s.what.select }
+      end
+    end
+    t.ok(#heads >= 8, #heads .. " places of heads")
+    local function changed(x, y)                        -- near there
+      for dy = -2, 2 do
+        for dx = -2, 2 do
+          local at = 4 * ((math.floor(y) + dy) * W + math.floor(x) + dx)
+          if after:sub(at + 1, at + 3) ~= before:sub(at + 1, at + 3) then return true end
+        end
+      end
+    end
+    local done = {}
+    for _, pointed in ipairs(heads) do
+      local which = pointed.layer .. "." .. pointed.head
+      if not done[which] then
+        done[which] = true
+        r.v:pointer("move", pointed.x + pointed.w / 2, pointed.y + pointed.h / 2, 0, r.clock, r.paint)
+        r.v.hover = nil                                 -- no tip over other panels
+        after = r.picture()
+        for _, s in ipairs(heads) do
+          local ends = changed(s.x + s.w / 2, s.y) and changed(s.x + s.w / 2, s.y + s.h)
+          local sides = changed(s.x, s.y + s.h / 2) and changed(s.x + s.w, s.y + s.h / 2)
+          local where_at = ("layer %d, head %d at %g, %g"):format(s.layer, s.head, s.x, s.y)
+          if s.layer == pointed.layer and s.head == pointed.head then t.ok(ends and (sides or not s.select), where_at)
+          else t.ok(not (ends and sides), where_at .. " is framed, too") end
+        end
+      end
+    end
+    t.eq(#tables.keys(done), 4)
+  end)
+end
 
 t.test("which rows are marked: the part itself, and the heads of a layer", function()
   local function marked(at, row) return selection.pointed({ pointed = at }, row) end

@@ -27,12 +27,17 @@ than chance.  What can be read need not be used: mneme where RUN.]],
 
 -- ---- what came of it ----
 
+-- What is read of a fact, with marks of what is used where the map of erasing is stored.
+local function marked(job, fact, causes)
+  local map = job:map(fact)
+  return causes and map.needed and map:mark_used(causes, 1) or map
+end
+
 ---The table of a fact, with its control.
 ---@param fact table { name, kind }
 ---@param causes PartMap? the stored map of erasing
 function probe.report(job, fact, causes)
-  local map, sum, n = job:map(fact), 0, 0
-  if causes and map.needed then map:mark_used(causes, 1) end
+  local map, sum, n = marked(job, fact, causes), 0, 0
   for k in ipairs(job.steps) do
     local cell = (job.cells[fact.name][k] or {})[1]
     if cell then sum, n = sum + cell.control, n + 1 end
@@ -57,14 +62,16 @@ function probe.numbers(job, about)
   return about
 end
 
-local function write(job, o, p)
+local function write(job, o, p, causes)
   if o.out:lower():find "%.json$" then
     files.write(o.out, { json.encode(probe.numbers(job, { run = o.folder, checkpoint = p.steps, episodes = o.episodes, seed = o.seed })) })
     return print(o.out)
   end
   for _, fact in ipairs(job.facts) do
     local path = #job.facts == 1 and o.out or o.out:gsub("(%.%w+)$", "-" .. fact.name .. "%1")
-    figures.export(job:map(fact):figure("What the memory knows of " .. fact.name, "linear readings on held-out episodes"), path)
+    local map = marked(job, fact, causes)
+    figures.export(map:figure("What the memory knows of the " .. fact.name, "Linear readings on held-out episodes; grey: no more than "
+      .. "chance." .. (causes and map.needed and " Thin: read, and erasing that part alone costs nothing beyond the noise, or is not measured there." or "")), path)
     print(path)
   end
 end
@@ -81,10 +88,10 @@ function probe.run(o)
   print(("%s at %.0f steps, %d episodes, read on the 3 in 10 that were not learned from"):format(o.folder, p.steps, o.episodes))
   local causes = causal_map_file.stored(o, p.steps)
   for _, fact in ipairs(job.facts) do
-    local sentence = readings_in_words.of(job, fact)
+    local sentence = readings_in_words.of(job, fact, causes and marked(job, fact, causes))
     io.stdout:write("\n", probe.report(job, fact, causes), sentence and table.concat(layout.wrap(sentence, layout.width()), "\n") .. "\n" or "")
   end
-  if o.out then write(job, o, p) end
+  if o.out then write(job, o, p, causes) end
   print(("what can be read need not be used: mneme where %s"):format(o.folder))
   return 0
 end

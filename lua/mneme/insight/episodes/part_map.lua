@@ -111,6 +111,15 @@ function Map:unread()
   return #names > 0 and "Used, and not found by a linear reading: " .. table.concat(names, "; ") .. "." or nil
 end
 
+---At how many steps a part is known to be used.
+---@param r integer
+---@return integer
+function Map:uses(r)
+  local n = 0
+  for _, cell in pairs(self.cells[r]) do n = n + (cell.used == true and 1 or 0) end
+  return n
+end
+
 ---The map as a table in a terminal, and what Map:unread says.
 ---A block for each step (for some of them, where the terminal is narrow), a dot where it is noise, a question mark
 ---where it is not measured; the largest value, and at how many steps it is beyond the noise.
@@ -138,7 +147,7 @@ function Map:table(counts)
     end
     rows[#rows + 1] = { row.word, table.concat(texts), not best and "-"
       or ("%s%s at %d"):format(number(self, best[self.key]), best.low and (" [%s, %s]"):format(number(self, best.low), number(self, best.high)) or "", at),
-      counts and ("%d of %d"):format(clear, #self.steps) or "" }
+      counts and ("%d of %d%s"):format(clear, #self.steps, self:uses(r) > 0 and (", used at %d"):format(self:uses(r)) or "") or "" }
   end
   local unread = self:unread()
   return layout.table(rows) .. (unread and table.concat(layout.wrap(unread, right), "\n") .. "\n" or "")
@@ -149,16 +158,17 @@ end
 ---@param note string?
 ---@return table figure see insight/figures/model.lua
 function Map:figure(title, note)
-  local cells, faint, x, y = {}, {}, {}, {}
+  local cells, faint, thin, x, y = {}, {}, {}, {}, {}
   for c, at in ipairs(self.steps) do x[c] = tostring(at) end
   for r, row in ipairs(self.rows) do
-    cells[r], faint[r], y[r] = {}, {}, row.text
+    cells[r], faint[r], thin[r], y[r] = {}, {}, {}, row.text
     for c in ipairs(self.steps) do
       local cell = self.cells[r][c]
       cells[r][c], faint[r][c] = cell and cell[self.key] or false, cell and cell.clear == false or false
+      thin[r][c] = cell and cell.used ~= nil and cell.used ~= true or false
     end
   end
-  return { kind = "heat", title = title, cells = cells, faint = faint, x = { label = self.at, categories = x }, y = { categories = y },
+  return { kind = "heat", title = title, cells = cells, faint = faint, thin = thin, x = { label = self.at, categories = x }, y = { categories = y },
     value = { label = self.value, range = { 0, self:scale() } }, note = note }
 end
 

@@ -102,8 +102,10 @@ function heat.draw(paper, fig, y0, narrow)
       if v and fig.faint and fig.faint[r][c] then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
       elseif v then
         local color, ink = figure_style.shade(share_of(fig.value, v, low, high))
-        paper:rect(x, y, width - GAP, height - GAP, nil, { fill = color, title = title })
-        if texts then paper:text(texts[r][c], x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", fill = ink }) end
+        local thin = fig.thin and fig.thin[r][c]                   -- a third of the height, in the middle
+        if thin then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title }) end
+        paper:rect(x, thin and y + height / 3 or y, width - GAP, thin and height / 3 or height - GAP, nil, { fill = color, title = title })
+        if texts and not thin then paper:text(texts[r][c], x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", fill = ink }) end
       else
         paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
         if width > 12 then paper:text("–", x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", class = "dim" }) end

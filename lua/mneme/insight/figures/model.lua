@@ -11,6 +11,7 @@
 --            marked = true: drawn so that it is found, style = k: in the colour of the kth line }, ... }; y nil: unknown
 --   cells    numbers by [row][column] of y.categories and x.categories, false: unknown; value: the axis of the values;
 --            faint, nil or the same with booleans: known, but drawn without its colour
+--            thin, likewise: drawn as a line, as what can be read and is not known to be used
 --   references  { { name, y }, ... }: horizontal lines at published values
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -26,7 +27,7 @@ local function figure_with(more)
 end
 local shapes = {
   lines = figure_with { lines = "table", references = "table", other_x = "table" }, bars = figure_with { bars = "table", references = "table" },
-  heat = figure_with { cells = "table", faint = "table", value = "table" },
+  heat = figure_with { cells = "table", faint = "table", thin = "table", value = "table" },
   axis = { label = "string", unit = "string", log = "boolean", range = "table", ticks = "table", categories = "table" },
   line = { name = "string", style = "number", x = "table", y = "table", low = "table", high = "table", seeds = "table" },
   bar = { name = "string", group = "string", y = "number", low = "number", high = "number", seeds = "table", of = "table", marked = true, style = "number" },
@@ -137,9 +138,9 @@ function check.heat(fig)
   for _, name in ipairs { "x", "y" } do
     if not fig[name].categories or #fig[name].categories == 0 then refuse("%s.categories: expected a list of texts", name) end
   end
-  for _, name in ipairs { "cells", fig.faint and "faint" } do
-    local rows = fig[name]
-    if not rows or #rows ~= #fig.y.categories then refuse("%s: expected %d rows, one for each of y.categories", name, #fig.y.categories) end
+  for _, name in ipairs { "cells", "faint", "thin" } do
+    local rows = fig[name] or name ~= "cells" and {} or nil
+    if not rows or fig[name] and #rows ~= #fig.y.categories then refuse("%s: expected %d rows, one for each of y.categories", name, #fig.y.categories) end
     for r, row in ipairs(rows) do
       if type(row) ~= "table" then refuse("%s, row %d, is a %s, expected a list", name, r, type(row)) end
       for c = 1, name == "cells" and #fig.x.categories or 0 do

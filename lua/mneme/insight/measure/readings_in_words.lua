@@ -29,18 +29,26 @@ local function reach(job, fact, at)
   return last, gone, without
 end
 
+-- The latest of the last steps, of the parts of a list from one on.
+local function latest(list, from)
+  local k = 0
+  for i = from, #list do k = math.max(k, list[i].k) end
+  return k
+end
+
 ---Up to which step each part can be read, as a sentence.
 ---@param job Readings with controls, done
 ---@param fact table { name, kind }
+---@param shown PartMap? of the fact, with marks of what is used: that comes first
 ---@return string? sentence nil: of numbers, and where nothing was asked
 ---@return table<integer, integer>? last by part: the last step at which it is read
-function readings_in_words.of(job, fact)
+function readings_in_words.of(job, fact, shown)
   if fact.kind ~= "class" then return nil end
   local list, last = {}, {}
   for at = 2, #job.parts do
     local k, gone = reach(job, fact, at)
     if k then
-      list[#list + 1], last[at] = { at = at, k = k, gone = gone }, job.steps[k]
+      list[#list + 1], last[at] = { at = at, k = k, gone = gone, used = shown and shown:uses(at) or 0 }, job.steps[k]
     end
   end
   if #list == 0 then
@@ -48,16 +56,17 @@ function readings_in_words.of(job, fact)
     return (without == #job.steps and "The %s is read from no part beyond half-way from chance to always."
       or "Whether the %s is read from a part beyond half-way from chance to always is not decided: more episodes= may."):format(fact.name), last
   end
-  table.sort(list, function(a, b) return a.k > b.k or a.k == b.k and a.at < b.at end)
+  table.sort(list, function(a, b) return a.used > b.used or a.used == b.used and (a.k > b.k or a.k == b.k and a.at < b.at) end)
   local texts = {}
   for i = 1, math.min(NAMED, #list) do
     local one = list[i]
-    texts[i] = ("from %s up to step %d%s"):format(job.parts[one.at].text, job.steps[one.k], one.k == #job.steps and ", the last"
+    local name = job.parts[one.at].text .. (one.used > 0 and ", used," or "")
+    texts[i] = ("from %s up to step %d%s"):format(name, job.steps[one.k], one.k == #job.steps and ", the last"
       or not one.gone and " (later not decided)" or one.gone > one.k + 1 and (", surely not at step %d"):format(job.steps[one.gone]) or "")
   end
-  local more = #list > NAMED and ("; from others up to step %d at most"):format(job.steps[list[NAMED + 1].k]) or ""
+  local more = #list > NAMED and ("; from others up to step %d at most"):format(job.steps[latest(list, NAMED + 1)]) or ""
   local whole, gone = reach(job, fact, 1)          -- the best of all parts, too
-  local nowhere = gone and #list > 1 and gone > math.max(whole or 0, list[1].k) and ("; at step %d surely from no part"):format(job.steps[gone]) or ""
+  local nowhere = gone and #list > 1 and gone > math.max(whole or 0, latest(list, 1)) and ("; at step %d surely from no part"):format(job.steps[gone]) or ""
   return ("The %s can be read %s%s%s."):format(fact.name, table.concat(texts, "; "), more, nowhere), last
 end
 
