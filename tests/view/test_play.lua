@@ -172,6 +172,11 @@ t.test("mneme play with keys and without a window: outcome, picture, record", fu
   t.ok(command("tmaze", "keys=up,right"):find "no episode has ended; 2 steps")
   t.eq(command("repeat_first", "seed=2", "keys=clubs,2*hearts"), command("repeat_first", "seed=2", "keys=3,4,4"))   -- by name, by key
   files.write(path "map.txt", { "#####\n#S.G#\n#####\n" })
+  local game = games.new(envs.new("minesweeper", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })     -- numbers, one key each
+  for _, action in ipairs { 0, 5, 3, 12 } do game:move(action) end
+  for _, keys in ipairs { "0,5,3,12", "0,enter,5,enter,3,12" } do
+    t.ok(command("minesweeper", "seed=3", "keys=" .. keys):find(("%d steps, return %+.2f"):format(game.step, game.ret), 1, true), keys)
+  end
   t.ok(command("gridworld", "map=@" .. path "map.txt", "keys=2*right"):find "score 1.00")
 end)
 

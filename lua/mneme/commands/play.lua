@@ -44,7 +44,8 @@ one step; the environment waits for it.  Keys in the window:
   Tab                                  the true state: that is the cheat, and the score card says so
   Esc                                  quit
 A gamepad: directions and A B X Y L R are actions, start is n, back is r.  In keys= these are called left right up down space enter tab
-backspace esc pad_a pad_start ...  A setting of the environment may be map=@FILE: the contents of a file.]],
+backspace esc pad_a pad_start ..., and a number is an action whole, without Enter.  A setting of the environment may be map=@FILE: the
+contents of a file.]],
   arguments = { { "name", "ENV|FILE.lua", "an environment, or that of an experiment's file", noun = "environment", optional = true } },
   options = {
     { "seed", "which episode", type = "whole", example = "1" },
@@ -121,7 +122,10 @@ end
 -- Press keys without a window; draw the last page as a picture.
 local function press(played, o)
   local keys = {}
-  for i, key in ipairs(o.keys or {}) do keys[i] = type(key) == "string" and action_named(played, key) or key end
+  for i, key in ipairs(o.keys or {}) do
+    local digit = played.types and type(key) == "number" and key >= 48 and key <= 57 and key - 48       -- whole, where a window waits for Enter
+    keys[i] = digit and { digit } or type(key) == "string" and action_named(played, key) or key
+  end
   for _, key in ipairs(keys) do
     if type(key) == "table" then
       if key[2] then played:set(key[1], key[2]) else played:move(key[1]) end
