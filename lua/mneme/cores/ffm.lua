@@ -20,6 +20,7 @@ local function rates(a, w) return a:clamp { lo = -FASTEST, hi = -1e-6 }:exp(), w
 local function layer(d_in, d, cfg)
   local m, c = cfg.d_state, cfg.n_phases
   local N, torch = m * c, nn.init.uniform
+  local function trace(i) return math.floor(i / c) end
   local parameter, tensors = complex.parameter, {}
   for k, shape in ipairs { { 2 * m + 2 * d, d_in }, { d, 2 * N } } do
     local bound = torch(1 / math.sqrt(shape[2]))
@@ -37,10 +38,9 @@ local function layer(d_in, d, cfg)
     return math.log(keep)
   end)
   gate.least = math.exp(-FASTEST)
-  local real = tensor.new { shape = { 2, 1, c } }
-  for i = 0, c - 1 do real:data()[i] = 1 end
+  local phases = tensor.new { shape = { 2 * N, m } }     -- of a trace into each of its phases, real; no imaginary part is written
+  for i = 0, N - 1 do phases:data()[i * m + trace(i)] = 1 end
   local ones, zeros = tensor.new({ shape = { d } }):fill(1), tensor.new { shape = { d } }
-  local function trace(i) return math.floor(i / c) end
   local function sensitivities(prefix)
     return { { state = prefix .. "h", count = N, parts = 2, kinds = { { weight = pre, bias = pre_bias, row = trace },
       { weight = pre, bias = pre_bias, row = function(i) return m + d + trace(i) end }, { bias = a, row = trace },
@@ -55,12 +55,11 @@ local function layer(d_in, d, cfg)
   return nn.module({ leaves = { pre, pre_bias, mix, mix_bias, a, w }, named = { { "pre.weight", pre }, { "pre.bias", pre_bias },
     { "mix.weight", mix }, { "mix.bias", mix_bias }, { "a", a }, { "w", w } }, decays = { gate }, sensitivities = sensitivities },
     function(_, x, done, h)
-      local T, B = unpack(x:shape())
       local all = ops.linear(x, pre, pre_bias)
       local open, size, cos, sin = all:slice(-1, m + d):sigmoid(), rates(a, w)
-      local into = (all:slice(-1, 0, m) * open:slice(-1, 0, m)):reshape(T, B, 1, m, 1) * real
+      local into = ops.linear(all:slice(-1, 0, m) * open:slice(-1, 0, m), phases)
       local lambda = ops.concat((size:reshape(m, 1) * cos):reshape(N), (size:reshape(m, 1) * sin):reshape(N))
-      local y, after = ops.complex_scan { x = into:reshape(T, B, 2 * N), a = lambda, done = done, h = h }
+      local y, after = ops.complex_scan { x = into, a = lambda, done = done, h = h }
       local z, o = ops.layer_norm { x = ops.linear(y, mix, mix_bias), weight = ones, bias = zeros, eps = cfg.ln_eps }, open:slice(-1, m)
       return z * o + all:slice(-1, m, m + d) * (1 - o), after
     end)
