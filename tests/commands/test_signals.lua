@@ -79,7 +79,7 @@ end)
 t.test("ranks: TERM to mpirun and all of them", function()
   if not shell.has "mpirun" then t.skip "there is no mpirun (Debian: openmpi-bin)" end
   if os.getenv "LD_PRELOAD" then t.skip "a sanitizer looks at the ranks, not at mpirun" end
-  local line = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --mca odls_base_sigkill_timeout 10 -n 2 "
+  local line = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --mca odls_base_sigkill_timeout 25 -n 2 "
   local said, _, kept = told(line .. program("run tmaze quick=1 " .. SMALL .. " run=ranks"), "ranks", 1, "TERM", "$(ps -o pid= -s $all)")
   t.eq(kept, 1, said)
 end)

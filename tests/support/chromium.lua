@@ -3,7 +3,10 @@ local ffi = require "ffi"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 
-ffi.cdef "int mkfifo(const char *path, unsigned int mode);"
+ffi.cdef [[
+  int mkfifo(const char *path, unsigned int mode);
+  long getdelim(char **text, size_t *room, int last, void *file);
+]]
 
 local chromium = {}
 local Page = {}
@@ -18,14 +21,11 @@ function chromium.program()
 end
 
 -- The next message of the browser.
+local text, room = ffi.new "char *[1]", ffi.new "size_t[1]"
 local function read(self)
-  local bytes = {}
-  while true do
-    local c = self.from:read(1)
-    if not c then error("Chromium ended: " .. shell.run(self.folder, "tail -3 log"), 2) end
-    if c == "\0" then return json.decode(table.concat(bytes)) end
-    bytes[#bytes + 1] = c
-  end
+  local n = tonumber(ffi.C.getdelim(text, room, 0, self.from))
+  if n < 1 then error("Chromium ended: " .. shell.run(self.folder, "tail -3 log"), 2) end
+  return json.decode(ffi.string(text[0], n - 1))
 end
 
 ---Send a command and wait for its answer; events in between are collected in `events`.

@@ -115,21 +115,22 @@ function scene.about(name) return catalogue.first_comment(registry.file("scenes"
 ---The scenes for an environment: its own first, then those that are made for no environment.
 ---@param id string? "tmaze-v0"
 function scene.suiting(id)
-  local own, list = scene.for_env(id), {}
-  for _, name in ipairs(scene.list()) do
-    local made_for = false
-    for _, env in ipairs(envs.list()) do made_for = made_for or scene.for_env(env.name) == name and name ~= "memory" end
-    if not made_for and name ~= own then list[#list + 1] = name end
+  local names, made_for = scene.list(), {}
+  local own = scene.for_env(id, names)
+  local list = { own }
+  for _, env in ipairs(envs.list()) do made_for[scene.for_env(env.name, names)] = true end
+  for _, name in ipairs(names) do
+    if (name == "memory" or not made_for[name]) and name ~= own then list[#list + 1] = name end
   end
-  table.insert(list, 1, own)
   return list
 end
 
 ---The name of the scene made for an environment: its own ("memory_maze-v0": memory_maze), or the one that begins its name
 ---("tmaze_bakker-v0": tmaze), or "memory", which suits every environment.
-function scene.for_env(id)
+---@param names string[]? scene.list(), from who asks often: it reads every scene's file
+function scene.for_env(id, names)
   local name, best = id and id:match "^([%w_]+)" or "", ""
-  for _, known_name in ipairs(scene.list()) do
+  for _, known_name in ipairs(names or scene.list()) do
     if name:find(known_name, 1, true) == 1 and #known_name > #best then best = known_name end
   end
   return best ~= "" and best or "memory"
