@@ -313,10 +313,14 @@ static inline bool valid(const mortar_mayhem_endless *m, const mn_io *io) {
   return m->shown == 0 || (m->next == 0 && m->shown == 1 + m->command[m->count - 1]);
 }
 
-/* Random actions execute 0.1056 commands; who remembers executes all. */
+/* Random actions execute 0.1056 commands; who remembers executes all.  While a command is shown nothing can be done about it, and afterwards it is
+** not seen: without memory each new one is right with a chance of p = 1 / allowed, which standing still gets where that is a command.  Right K times
+** in a row, K (K + 1) / 2 + K are executed. */
 static inline void reference(const double *param, const void *shared, mn_reference *out) {
+  const double p = 1 / param[ALLOWED], mean = p / (1 - p), square = p * (1 + p) / ((1 - p) * (1 - p));       /* of K and of its square */
   (void)shared;
   out->best = 1;
+  if (param[ALLOWED] >= 5 && param[FULL] >= 20) out->memoryless = ((square + mean) / 2 + mean) / param[FULL];
   if (param[ALLOWED] != COMMANDS || param[DELAY] != 18 || param[BURN] != 6 || param[FULL] < 20) return;
   out->chance = 0.1056 / param[FULL];
   out->episodes = 100000;

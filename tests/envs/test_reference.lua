@@ -224,6 +224,19 @@ local without_memory = {
       return list[math.random(#list)]
     end
   end,
+  mortar_mayhem_endless = function() return function() return 0 end end,
+  -- To the right, at times up or down and then to the right, not onto the path that is seen.
+  mystery_path_endless = function()
+    return function(_, v, o)
+      local row, heading = 0, v[o + 9] == 1 and 1 or v[o + 10] == 1 and 2 or 3
+      for r = 0, 6 do if v[o + r] == 1 then row = r end end
+      if v[o + 12] == 1 then return 0 end
+      if v[o + 7] ~= 0 or v[o + 8] ~= 0 then return heading end
+      local ways = {}
+      for way, r in pairs { [2] = row - 1, [3] = row + 1 } do if r >= 0 and r <= 6 and v[o + 13 + r * 7 + 6] == 0 then ways[#ways + 1] = way end end
+      return (heading ~= 1 or math.random() < 0.8 or #ways == 0) and 1 or ways[math.random(#ways)]
+    end
+  end,
   -- To the end; seldom into the lower end as soon as it faces that, else it looks back, and turns to the upper one if that is right.
   minigrid_memory = function(env)
     local steps = 5 * env.settings.size ^ 2
@@ -243,7 +256,7 @@ local without_memory = {
 
 local by_level = { { level = "easy" }, { level = "medium" }, { level = "hard" } }
 local cases = { minigrid_memory = { { size = 7 }, { size = 9 }, { size = 11 }, { size = 11, hallway = "random" }, { size = 17, hallway = "random" } },
-  mystery_path_endless = { {} }, noisy_cartpole = { {} } }
+  mystery_path_endless = { {} }, mortar_mayhem_endless = { {}, { allowed_commands = 5 } }, noisy_cartpole = { {} } }
 
 t.test("what is declared without a memory is reached without one, on every level", function()
   math.randomseed(3)
