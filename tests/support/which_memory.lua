@@ -47,6 +47,12 @@ end
 local long = solved("tmaze_solved_full", "core=%s,corridor=200", "score", 0.97)
 local short = solved("tmaze_solved_quick", "core=%s,corridor=120", "score", 0.97)
 local recalled = solved("recall_quick", "core=%s,pairs=8", "accuracy", 0.99)
+local function floats_of(carried)
+  local n = 0
+  for _, kind in ipairs(carried.kinds) do n = n + #kind.S * kind.S[1]:size() end
+  return n
+end
+
 local rows = {}
 for _, name in ipairs(mn.names "cores") do
   mn.manual_seed(1)
@@ -54,7 +60,7 @@ for _, name in ipairs(mn.names "cores") do
   local about, back = c:describe(), c:reach()
   rows[#rows + 1] = ("| %s |"):format(table.concat({ "`" .. name .. "`", c.reads or "", grouped(about.state_floats), grouped(about.weights + about.step.macs),
     grouped(about.step.macs), half_life(c:half_lives()), back and grouped(back) or "",
-    c.sensitivities and grouped(mn.nn.dry(sensitivity, c, 1):floats()) or "", bits(name), long(name), short(name), recalled(name) }, " | "))
+    c.sensitivities and grouped(floats_of(mn.nn.dry(sensitivity, c, 1))) or "", bits(name), long(name), short(name), recalled(name) }, " | "))
 end
 
 local page = assert(io.open(cfg.out)):read "*a"
