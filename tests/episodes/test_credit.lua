@@ -1,5 +1,6 @@
 -- test_credit.lua -- mn.measure.credit: the gradients of an episode run as a sequence are those of what the agent did, for every core.
 local t = require "tests.harness"
+local contract_rig = require "mneme.models.contract_rig"
 local credit = require "mneme.insight.measure.credit"
 local credit_of_frame = require "mneme.insight.measure.credit_of_frame"
 local frames = require "mneme.insight.episodes.frames"
@@ -27,7 +28,8 @@ end
 
 for _, name in ipairs(mn.names "cores") do
   t.test(name .. ": the values are those that the agent had, no step depends on a later one, and pieces give what the whole gives", function()
-    local agent, env, episode = played(name, "tmaze", { corridor = 30, num_envs = 1, seed = 3 }, { previous = "action,reward" }, 19)
+    local small = contract_rig.fresh({ name }, 3, { d_in = 21 })               -- published sizes take ten times as long
+    local agent, env, episode = played(name, "tmaze", { corridor = 30, num_envs = 1, seed = 3 }, { previous = "action,reward", core = small }, 19)
     t.eq(episode.T, 19, "more than one piece")
     local map = credit.map(agent, env, episode, { 3, episode.T - 1 })
     t.ok(map.reached < 1e-4, ("values differ by %g"):format(map.reached))
