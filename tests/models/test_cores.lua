@@ -7,9 +7,13 @@ local mn = require "mneme"
 local core_rig = require "tests.support.core_rig"
 local C, ctx = engine.C, engine.ctx
 
+-- With the vectors of another build (tests/run.lua) the ops' own gradients are compared in test_ops.lua.
+local narrower = engine.build:find "/width/[^/]+$" ~= nil
 for _, property in ipairs(contract) do
   for _, case in ipairs(core_rig.cases()) do
-    t.test(case.name .. ": " .. property.name, function() property.holds(case.settings) end)
+    if not (narrower and property.name:find "^gradients equal") then
+      t.test(case.name .. ": " .. property.name, function() property.holds(case.settings) end)
+    end
   end
 end
 

@@ -52,20 +52,23 @@ local function runs(c, what)
   mn.clear_tape()
 end
 
--- Every combination of axes[i..], f(settings).
-local function each_combination(f, i, settings)
-  i, settings = i or #axes, settings or {}
-  if i == 0 then return f(settings) end
+-- Every combination of axes[i..], f(settings, the sum of their places in the axes).
+local function each_combination(f, i, settings, places)
+  i, settings, places = i or #axes, settings or {}, places or 0
+  if i == 0 then return f(settings, places) end
   for k = 2, #axes[i] do
     settings[axes[i][1]] = axes[i][k]
-    each_combination(f, i - 1, settings)
+    each_combination(f, i - 1, settings, places + k)
   end
 end
 
+-- A third of all: any values of six axes meet, since the two others reach every sum.
 t.test("every combination of axes runs, or says why it has no meaning", function()
   local defaults, ran, seen, n = core.definition "galite".config, 0, {}, 0
   mn.manual_seed(1)
-  each_combination(function(settings)
+  each_combination(function(settings, places)
+    n = n + 1
+    if places % 3 > 0 then return end
     local config, words = {}, {}
     for key, value in pairs(tiny) do config[key] = value end
     for key, value in pairs(settings) do
@@ -85,7 +88,6 @@ t.test("every combination of axes runs, or says why it has no meaning", function
       runs(c, what)
       ran = ran + 1
     end
-    n = n + 1
   end)
   t.eq(n, 28800)
   t.ok(ran > 500, ran .. " combinations ran")
