@@ -39,8 +39,11 @@ uninstall:      ## remove the files that install put there
 # The package runs on every amd64: the program is built for the oldest, the engine once more for each generation
 # that computes faster (lua/mneme/base/engine.lua chooses).
 DEB_ARCH     = $(shell dpkg --print-architecture)
-GENERATIONS  = $(if $(filter amd64,$(DEB_ARCH)),x86-64-v3 x86-64-v4)
-OLDEST       = $(if $(filter amd64,$(DEB_ARCH)),x86-64,native)
+MACHINE     := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+GENERATIONS  = $(if $(filter x86_64,$(MACHINE)),x86-64-v3 x86-64-v4)
+OLDEST       = $(if $(filter x86_64,$(MACHINE)),x86-64,$(if $(filter aarch64,$(MACHINE)),armv8-a,native))
+# Of a cross compiler: aarch64-linux-gnu-gcc has aarch64-linux-gnu-strip.
+STRIP        = $(if $(filter %-gcc,$(CC)),$(CC:gcc=strip),strip)
 DEB          = $(B)/mneme_$(VERSION)_$(DEB_ARCH).deb
 DEB_ROOT     = $(B)/deb/root
 
@@ -50,7 +53,7 @@ deb:            ## build a Debian package (needs dpkg-dev)
 	@$(MAKE) B=$(B)/deb/$(OLDEST) ARCH=$(OLDEST) PREFIX=/usr DESTDIR=$(DEB_ROOT) install
 	@for g in $(GENERATIONS); do $(MAKE) B=$(B)/deb/$$g ARCH=$$g $(B)/deb/$$g/libmneme.so && \
 	  install -D -m 644 $(B)/deb/$$g/libmneme.so $(DEB_ROOT)/usr/lib/glibc-hwcaps/$$g/libmneme.so || exit 1; done
-	@find $(DEB_ROOT)/usr/bin $(DEB_ROOT)/usr/lib -type f -not -name '*.pc' -exec strip --strip-unneeded {} +
+	@find $(DEB_ROOT)/usr/bin $(DEB_ROOT)/usr/lib -type f -not -name '*.pc' -exec $(STRIP) --strip-unneeded {} +
 	@mv $(DEB_ROOT)/usr/share/doc/mneme/LICENSE $(DEB_ROOT)/usr/share/doc/mneme/copyright
 	@gzip -9n $(DEB_ROOT)/usr/share/doc/mneme/CHANGELOG.md
 	@printf 'Source: mneme\n\nPackage: mneme\nArchitecture: any\n' > $(B)/deb/debian/control
@@ -61,8 +64,6 @@ deb:            ## build a Debian package (needs dpkg-dev)
 	@dpkg-deb --root-owner-group --build $(DEB_ROOT) $(DEB) > /dev/null
 	@echo "$(DEB)"
 
-MACHINE    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
-
 # The tarball holds the same three engines, and the libraries of others that they use; bindings/bundle.sh says what they need.
 FOR       ?= $(OLDEST) $(GENERATIONS)
 built      = $(if $(filter native,$(1)),$(B),$(B)/deb/$(1))
@@ -71,15 +72,15 @@ DIST_AT    = $(B)/dist
 DIST_ROOT  = $(DIST_AT)/$(DIST_NAME)
 DIST       = $(DIST_ROOT).tar.gz
 AT_RUNTIME = $(foreach l,libjansson.so.4 libopenblas.so.0 libedit.so.2 libmicrohttpd.so.12,$(filter /%,$(shell $(CC) -print-file-name=$(l)))) \
-             $(shell luajit -e 'print(package.searchpath("lfs", package.cpath))')
+             $(or $(wildcard /usr/lib/$(shell $(CC) -print-multiarch)/lua/5.1/lfs.so),$(shell luajit -e 'print(package.searchpath("lfs", package.cpath))'))
 
 dist-folder:
 	@rm -rf $(DIST_ROOT)
 	@$(MAKE) B=$(call built,$(firstword $(FOR))) $(if $(filter native,$(FOR)),,ARCH=$(firstword $(FOR))) PREFIX= DESTDIR=$(DIST_ROOT) install > /dev/null
 	@for g in $(wordlist 2,9,$(FOR)); do $(MAKE) B=$(B)/deb/$$g ARCH=$$g $(B)/deb/$$g/libmneme.so > /dev/null && \
 	  install -D -m 644 $(B)/deb/$$g/libmneme.so $(DIST_ROOT)/lib/glibc-hwcaps/$$g/libmneme.so || exit 1; done
-	@find $(DIST_ROOT)/bin $(DIST_ROOT)/lib -type f -not -name '*.pc' -exec strip --strip-unneeded {} +
-	@glibc=$$(bindings/bundle.sh $(DIST_ROOT)/lib/bundled $(DIST_ROOT)/bin/mneme $$(find $(DIST_ROOT)/lib -name 'libmneme*.so') $(AT_RUNTIME)) && \
+	@find $(DIST_ROOT)/bin $(DIST_ROOT)/lib -type f -not -name '*.pc' -exec $(STRIP) --strip-unneeded {} +
+	@glibc=$$(CC='$(CC)' bindings/bundle.sh $(DIST_ROOT)/lib/bundled $(DIST_ROOT)/bin/mneme $$(find $(DIST_ROOT)/lib -name 'libmneme*.so') $(AT_RUNTIME)) && \
 	  cp LICENSE $(DIST_ROOT)/ && \
 	  sed "s/@VERSION@/$(VERSION)/; s/@MACHINE@/$(MACHINE)/; s/@GLIBC@/$$glibc/" bindings/dist.txt.in > $(DIST_ROOT)/README.txt
 	@echo "$(abspath $(DIST_ROOT))"
@@ -97,14 +98,20 @@ wheel: pip dist-folder ## build a wheel of the whole program for every such mach
 
 # Every file that is published, and its checks; what a person does then is docs/releasing.md.
 RELEASE = $(B)/release
+CROSS   = aarch64-linux-gnu
 release: pip    ## make and check all that is published, into build/release (ROOTS="FOLDER ...": try it in bare root file systems, too)
 	@rm -rf $(RELEASE) && mkdir -p $(RELEASE)
 	@$(MAKE) wheel dist
 	@$(MAKE) deb
 	@cp $(DIST_AT)/mneme_rl-*-manylinux_*.whl $(DIST) $(DEB) $(RELEASE)/
+	@if command -v $(CROSS)-gcc > /dev/null && [ -e /usr/lib/$(CROSS)/libluajit-5.1.so ]; then $(MAKE) release-aarch64; \
+	  else echo "not made: the wheel and the tarball for aarch64 (docs/releasing.md says which packages)"; fi
 	@cd bindings/python && python3 -B -c "import wheel_builder as w; print(w.build_sdist('$(abspath $(RELEASE))'))"
 	@cd bindings/contract && python3 -B -c "import wheel_writer as w; print(w.build_wheel('$(abspath $(RELEASE))'))"
 	@$(MAKE) release-check
+release-aarch64: pip
+	@PKG_CONFIG_LIBDIR=/usr/lib/$(CROSS)/pkgconfig:/usr/share/pkgconfig $(MAKE) CC=$(CROSS)-gcc RUN=qemu-aarch64 B=$(B)/aarch64 wheel dist
+	@cp $(B)/aarch64/dist/mneme_rl-*-manylinux_*_aarch64.whl $(B)/aarch64/dist/mneme-*-aarch64.tar.gz $(RELEASE)/
 release-check:  ## check what make release made, once more (ROOTS=...)
 	@bindings/release.sh $(RELEASE) $(ROOTS)
 
@@ -122,4 +129,4 @@ docs: all       ## write build/api.md (all Lua functions) and build/library (for
 	@$(B)/mneme help api > $(B)/api.md
 	@echo "$(B)/api.md $(B)/library/mneme.lua"
 
-.PHONY: docs install uninstall deb dist dist-folder release release-check pip wheel install-rock
+.PHONY: docs install uninstall deb dist dist-folder release release-aarch64 release-check pip wheel install-rock
