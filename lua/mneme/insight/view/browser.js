@@ -110,10 +110,12 @@ class Window {
   }
   show(data) {
     const { canvas } = this, fine = devicePixelRatio || 1, fit = Math.min(1, innerWidth * fine / data.width, innerHeight * fine / data.height);
-    if (canvas.width !== data.width || canvas.height !== data.height) { canvas.width = data.width; canvas.height = data.height; }
-    canvas.style.width = data.width * fit / fine + "px"; canvas.style.height = data.height * fit / fine + "px";
-    document.title = data.title; document.body.style.background = data.themes[data.theme].page;
-    paint(canvas.getContext("2d"), data, 0, data.theme);
+    const set = (of, key, value) => { if (of[key] !== value) of[key] = value; };          // what is set anew is laid out anew, even if it is the same
+    set(canvas, "width", data.width); set(canvas, "height", data.height);
+    set(canvas.style, "width", data.width * fit / fine + "px"); set(canvas.style, "height", data.height * fit / fine + "px");
+    set(document, "title", data.title);
+    if (this.theme !== data.theme) document.body.style.background = data.themes[this.theme = data.theme].page;
+    paint(canvas.getContext("2d", { alpha: false }), data, 0, data.theme);
     Object.assign(this, { page: data, pages: this.pages + 1 });
     this.name(data.address);
   }
