@@ -31,14 +31,15 @@ end
 local core_setting_docs = require "mneme.models.core_setting_docs"
 
 t.test("what was to be switched off is not switched on", function()
-  local meant, schema = require "mneme.runs.meant", { device = { default = "cpu" }, norm_reward = { default = 0 }, normalise_advantages = { default = 1 },
+  local unknown_words = require "mneme.runs.unknown_words"
+  local schema = { device = { default = "cpu" }, norm_reward = { default = 0 }, normalise_advantages = { default = 1 },
     lr_schedule = { default = "constant" }, precision = { default = "fp32" }, core = { default = { "agalite" } } }
   for key, answer in pairs { ["cuda=0"] = "write device=cpu", ["no_cuda=1"] = "write device=cpu", ["normalize_reward=False"] = "write norm_reward=0",
     ["normalize_advantage=0"] = "write normalise_advantages=0", ["anneal_lr=no"] = "write lr_schedule=constant", ["fp16=off"] = "write precision=fp32" } do
-    t.eq(meant.of_key(key:match "^[^=]*", key:match "=(.*)", schema), answer)
+    t.eq(unknown_words.of_key(key:match "^[^=]*", key:match "=(.*)", schema), answer)
   end
   for key in pairs { ["use_lstm=0"] = 1, ["net_arch=64,64"] = 1 } do
-    local said = meant.of_key(key:match "^[^=]*", key:match "=(.*)", schema)
+    local said = unknown_words.of_key(key:match "^[^=]*", key:match "=(.*)", schema)
     t.ok(not said:find("=0", 1, true) and not said:find("64", 1, true), said)
   end
 end)

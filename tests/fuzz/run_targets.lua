@@ -7,7 +7,7 @@ local result_archive = require "mneme.lab.study.result_archive"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local integrity = require "mneme.lab.reports.integrity"
 local checkpoints = require "mneme.runs.checkpoints"
-local declared = require "mneme.lab.study.declared"
+local declaration_file = require "mneme.lab.study.declaration_file"
 local diff = require "mneme.commands.diff"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -229,8 +229,8 @@ return function(target, block)
   end)
 
   target("declaration", function()
-    local declaration = declared.read "fuzz"
-    declared.changed(OF_STUDY, declaration and declaration.spec)
+    local declaration = declaration_file.read "fuzz"
+    declaration_file.changed(OF_STUDY, declaration and declaration.spec)
     if declaration then report_markdown.of(declaration.spec or {}, declaration.texts) end
   end)
   -- The map in a run's folder, and what is made of it: cells and a test.

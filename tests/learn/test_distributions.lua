@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local given_rollouts = require "tests.support.given_rollouts"
 local json = require "mneme.base.json"
-local distributions = require "mneme.models.distributions"
+local policies = require "mneme.models.policies"
 local mn = require "mneme"
 
 local box = mn.box { low = { -1, -2 }, high = { 1, 3 }, names = { "throttle", "wheel" } }
@@ -12,7 +12,7 @@ local several = mn.multi_discrete { 3, 2 }
 local cases = { { "normal", box }, { "tanh_normal", box }, { "multi_categorical", several }, { "categorical", mn.env("tmaze", { num_envs = 1 }).action_space } }
 
 local function policy_of(case, T, B, shift)
-  local kind = distributions.for_space(case[2], case[1])
+  local kind = policies.for_space(case[2], case[1])
   local n = kind.size(case[2])
   local x = mn.tensor { shape = { T, B, n }, grad = true }
   for i = 0, T * B * n - 1 do x:data()[i] = 0.3 * math.sin(1.7 * i + shift) - 0.1 end
@@ -32,7 +32,7 @@ for _, case in ipairs(cases) do
     local T, B = 5, 3
     local function loss_of(which, rows, live)
       local policy, leaf = policy_of(case, T, B, 1)
-      local kind, x = distributions.for_space(space, name), leaf
+      local kind, x = policies.for_space(space, name), leaf
       local function made(shift)
         local m = mn.tensor { shape = { T, B } }
         for i = 0, T * B - 1 do m:data()[i] = math.sin(2.3 * i + shift) end
@@ -75,7 +75,7 @@ for _, case in ipairs(cases) do
     mn.manual_seed(3)
     local N = 40000
     local one, other = policy_of(case, 1, 1, 0), policy_of(case, 1, 1, 2)
-    local kind = distributions.for_space(space, name)
+    local kind = policies.for_space(space, name)
     local function many(p) return kind.of(p.parameters:detach():expand(1, N, kind.size(space)) * 1, space) end
     local p, q = many(one), many(other)
     local a = p:sample()
@@ -93,8 +93,8 @@ for _, case in ipairs(cases) do
   t.test(name .. ": a draw of acting depends on the seed, the environment and the time alone", function()
     local p, x = policy_of(case, 6, 5, 1)
     local function draw(first, time, part)
-      local policy = part and distributions.for_space(space, name).of(part, space) or p
-      return policy:sample(distributions.draw(clock(time), first))
+      local policy = part and policies.for_space(space, name).of(part, space) or p
+      return policy:sample(policies.draw(clock(time), first))
     end
     local whole, size = draw(0, 10), space.size
     local later = draw(0, 12, mn.slice(x:detach(), { from = 2 }))
@@ -110,7 +110,7 @@ for _, case in ipairs(cases) do
 end
 
 t.test("normal: log_prob and entropy are those of the density", function()
-  local p = distributions.for_space(box, "normal").of(mn.tensor { { { 0.5, -1, math.log(2), math.log(0.5) } } }, box)
+  local p = policies.for_space(box, "normal").of(mn.tensor { { { 0.5, -1, math.log(2), math.log(0.5) } } }, box)
   local function density(x, mean, std) return -0.5 * ((x - mean) / std) ^ 2 - math.log(std) - 0.5 * math.log(2 * math.pi) end
   t.near(p:log_prob(mn.tensor { { { 2.5, -1.25 } } }):item(), density(2.5, 0.5, 2) + density(-1.25, -1, 0.5), 1e-5)
   t.near(p:entropy():item(), 1 + math.log(2 * math.pi), 1e-5)
@@ -121,11 +121,11 @@ t.test("tanh_normal: its density, with the slope of the squashing, adds up to 1 
   local at = mn.tensor { shape = { 1, N, 1 } }
   for i = 0, N - 1 do at:data()[i] = -2 + 5 * (i + 0.5) / N end
   local same = mn.tensor { { { 0.4, math.log(0.7) } } }:expand(1, N, 2) * 1
-  local p = distributions.for_space(range, "tanh_normal").of(same, range)
+  local p = policies.for_space(range, "tanh_normal").of(same, range)
   t.near(p:log_prob(at):exp():mean():item() * 5, 1, 1e-3)
   local y, z = 1.2, 0.5 * math.log((1 + 0.28) / (1 - 0.28))              -- 1.2 is 0.28 of the way from the middle, 0.5, to a bound
   local want = -0.5 * ((z - 0.4) / 0.7) ^ 2 - math.log(0.7) - 0.5 * math.log(2 * math.pi) - math.log(2.5 * (1 - 0.28 ^ 2))
-  t.near(distributions.for_space(range, "tanh_normal").of(mn.tensor { { { 0.4, math.log(0.7) } } }, range):log_prob(mn.tensor { { { y } } }):item(), want, 1e-4)
+  t.near(policies.for_space(range, "tanh_normal").of(mn.tensor { { { 0.4, math.log(0.7) } } }, range):log_prob(mn.tensor { { { y } } }):item(), want, 1e-4)
 end)
 
 t.test("a squashed policy learns by every learner, towards where it is paid", function()

@@ -5,7 +5,7 @@ local files = require "mneme.base.files"
 local given_rollouts = require "tests.support.given_rollouts"
 local json = require "mneme.base.json"
 local learner_rig = require "tests.support.learner_rig"
-local distributions = require "mneme.models.distributions"
+local policies = require "mneme.models.policies"
 local mn = require "mneme"
 local shell = require "tests.support.shell"
 
@@ -104,13 +104,13 @@ end)
 
 t.test("epsilon-greedy: how often each action is drawn; without epsilon the largest Q, always", function()
   local space = mn.env("tmaze", { num_envs = 1 }).action_space
-  local kind = distributions.for_space(space, "epsilon_greedy")
+  local kind = policies.for_space(space, "epsilon_greedy")
   local N, n, epsilon = 20000, space.n, mn.tensor { 0.4 }
   local q = mn.tensor { { { 0.1, 0.7, -3, 0.69 } } }:expand(1, N, n) * 1
   local clock = mn.tensor { shape = { 3 }, dtype = "i32" }
   clock:data()[0] = 5
   mn.manual_seed(4)
-  for _, draw in ipairs { distributions.draw(clock), false } do
+  for _, draw in ipairs { policies.draw(clock), false } do
     local policy, counts = kind.of(q, space, epsilon), { [0] = 0, 0, 0, 0 }
     local a = policy:sample(draw or nil)
     for i = 0, N - 1 do counts[a:data()[i]] = counts[a:data()[i]] + 1 end

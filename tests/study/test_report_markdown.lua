@@ -54,9 +54,9 @@ t.test("a study's own words, then those beside it, then those of its experiment"
   elsewhere.elsewhere = true
   r = report_markdown.of({}, { elsewhere })
   t.eq(r.data, "of the environment") t.eq(r.model, nil, "what its authors write of theirs") t.eq(#r.hyperparameters, 1)
-  local declared = require "mneme.lab.study.declared"
+  local declaration_file = require "mneme.lab.study.declaration_file"
   write("far.lua", 'return require("mneme").study { title = "far", of = "tmaze", axes = { core = { "gru" } } }')
-  t.eq(declared.by(path "far.lua").texts[1].elsewhere, true) t.eq(declared.by("experiments/gate_start.lua").texts[2].elsewhere, false)
+  t.eq(declaration_file.by(path "far.lua").texts[1].elsewhere, true) t.eq(declaration_file.by("experiments/gate_start.lua").texts[2].elsewhere, false)
 end)
 
 -- A study of this repository as a folder with runs of these statuses, in turn; "bare": done, without any number.

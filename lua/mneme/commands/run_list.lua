@@ -5,7 +5,7 @@ local lazy = require "mneme.base.lazy"
 local checkpoints = require "mneme.runs.checkpoints"
 local claims = lazy "mneme.lab.study.claims"
 local conditions = lazy "mneme.insight.view.conditions"
-local declared = lazy "mneme.lab.study.declared"
+local declaration_file = lazy "mneme.lab.study.declaration_file"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -233,7 +233,7 @@ function run_list.source.curve(path)
 end
 
 function run_list.source.claims(path)
-  local held = declared.read(path)
+  local held = declaration_file.read(path)
   local spec = held and held.spec
   if not spec then return { problem = "this study keeps no declaration: mneme report reads its script" } end
   local study, list = study_folder.load(path), {}

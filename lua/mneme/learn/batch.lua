@@ -17,7 +17,7 @@ local ops = tensor.ops
 ---@field features Tensor [T,B,core.d_in] with gradient: what the core reads (the torso's output, and `previous`)
 ---@field core_output Tensor [T,B,core.d_out] with gradient: what the policy and value heads read
 ---@field logits Tensor [T,B,actions] with gradient: the parameters of policy
----@field policy Policy of each step: log_prob(actions), entropy(), kl(other): see models/distributions.lua
+---@field policy Policy of each step: log_prob(actions), entropy(), kl(other): see models/policies.lua
 ---@field values Tensor [T,B] with gradient
 ---@field returns Tensor [T,B] constants: lambda-returns, by gamma and lambda
 ---@field advantages Tensor [T,B] constants: returns less the values of when they were acted

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local cores = require "mneme.models.core"
 local files = require "mneme.base.files"
 local errors = require "mneme.base.errors"
-local distributions = require "mneme.models.distributions"
+local policies = require "mneme.models.policies"
 local decays = require "mneme.models.axes.decays"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
@@ -29,7 +29,7 @@ local FORBIDDEN = 1e9                  -- is subtracted from the logit of an act
 ---@field statistics table<string, Tensor>? that load_state_dict was given: observation.mean ...
 ---@field actions integer numbers that the policy head gives of a step, the parameters of its distribution: logits of a discrete space
 ---@field action_space Space of the environment that it was made for
----@field kind table of its policy's distributions: see distributions.lua
+---@field kind table of its policy's distributions: see policies.lua
 ---@field observation_space table of the environment that it was made for
 local Agent = {}
 Agent.__index = Agent
@@ -106,7 +106,7 @@ local function make_heads(options, d, hidden, actions, kind)
   local heads = nn.heads(d, hidden, means or actions, options.head_act, means and 0.01)
   if not options.policy and not options.value and not means then return heads end
   local actor, critic = heads.children[1][2], heads.children[2][2]
-  if means and not options.policy then actor = distributions.with_deviation(actor, means) end
+  if means and not options.policy then actor = policies.with_deviation(actor, means) end
   if options.policy then
     local what = options.env.action_space.kind == "discrete" and "a logit for each of %d actions" or "the %d parameters of its distribution"
     actor = own_head("policy", options.policy, d, ("[2,3,%d]: " .. what):format(actions, actions),
@@ -150,7 +150,7 @@ end
 ---  previous = "action,reward": what of the step before is an input too (the action as a one-hot; floats as they are); "" or nil is what the
 ---  environment needs (env.needs: "action" where an observation says nothing without it), "none" nothing;
 ---  distribution: of the policy, "normal" or "tanh_normal" for a box, "epsilon_greedy": it acts by the largest of the Q values that its policy head
----  gives, which are its values, too; or a kind of your own (distributions.lua); head_norm = false: no layer norm in the hidden layer of Q
+---  gives, which are its values, too; or a kind of your own (policies.lua); head_norm = false: no layer norm in the hidden layer of Q
 ---@return Agent
 local function agent(options)
   errors.need("agent: what it is made of", options, nil, "{ env = mn.env(...), core = mn.core(...) }")
@@ -169,12 +169,12 @@ local function agent(options)
   local previous = read_previous(told_of_step == "none" and "" or told_of_step)
   local torso = torsos.for_space(env.observation_space, options.torso)
   local space = env.action_space
-  local kind, kind_name = distributions.for_space(space, options.distribution)
+  local kind, kind_name = policies.for_space(space, options.distribution)
   local mask = (env.observation_space.parts or {}).mask
   if mask and kind_name ~= "categorical" then errors.usage(("agent: %s masks actions, which a softmax over them can, distribution=%s cannot"):format(env.id,
     kind_name or "of your own")) end
   local actions = errors.whole("agent", "size of its distribution", kind.size(space), 1)
-  local told = space.kind == "box" and space.size or space.kind == "discrete" and space.n or distributions.for_space(space).size(space)
+  local told = space.kind == "box" and space.size or space.kind == "discrete" and space.n or policies.for_space(space).size(space)
   local d_in = torso.d_out + (previous.action and told or 0) + (previous.reward and 1 or 0)
   local function like(c)
     local usual = make_heads({ env = env, head_act = options.head_act, head_norm = options.head_norm }, c.d_out, hidden, actions, kind)
@@ -204,7 +204,7 @@ function Agent:act_by_values(what, norm)
   if asked.distribution then
     errors.usage(("%s: agent: distribution=%s, expected none: this learner acts by the largest Q"):format(what, tostring(asked.distribution)))
   end
-  self.kind, self.kind_name = distributions.for_space(space, "epsilon_greedy")
+  self.kind, self.kind_name = policies.for_space(space, "epsilon_greedy")
   self.asked = { head_norm = norm }
   for key, value in pairs(asked) do self.asked[key] = value end
   self.heads = make_heads(self.asked, self.core.d_out, self.hidden, self.actions, self.kind)
@@ -291,7 +291,7 @@ end
 ---The policy of every step.
 ---@param logits Tensor [T,B,actions] what the policy head gave
 ---@param epsilon Tensor? [1], of Q values: the share of random actions; nil: none
----@return Policy sample, log_prob, entropy, kl, mode, describe: see distributions.lua
+---@return Policy sample, log_prob, entropy, kl, mode, describe: see policies.lua
 function Agent:distribution(logits, epsilon)
   return self.kind.of(logits, self.action_space, epsilon)
 end
@@ -340,7 +340,7 @@ end
 ---@param options table? { greedy = true: the likeliest, first = number of the first environment, epsilon = Tensor [1]: see distribution }
 ---@return Tensor actions [T,B], of several numbers [T,B,size]
 function Agent:choose(logits, clock, options)
-  local draw = distributions.draw(clock, options and options.first)
+  local draw = policies.draw(clock, options and options.first)
   local policy = self:distribution(logits, options and options.epsilon)
   if options and options.greedy then return policy:mode(draw) end
   return policy:sample(draw)

@@ -321,7 +321,7 @@ end
 
 ---How a core that does not declare it reads its memory, measured of a small one like it: see reading.lua.
 ---@param c Core gets `found`
----@return string? way a word of reads.lua; nil: no way's weights are those that are read
+---@return string? way a word of core.reads; nil: no way's weights are those that are read
 function rig.reading(c)
   local before = parameters.random_state()
   local ok, way = pcall(function()

@@ -3,7 +3,7 @@
 local errors = require "mneme.base.errors"
 local learner_settings = require "mneme.runs.learner_settings"
 local lazy = require "mneme.base.lazy"
-local meant = lazy "mneme.runs.meant"
+local unknown_words = lazy "mneme.runs.unknown_words"
 local text_places = lazy "mneme.base.text_places"
 local setting_types = require "mneme.base.setting_types"
 local source_files = require "mneme.base.source_files"
@@ -68,7 +68,7 @@ local function key_and_text(word, after, schema)
     text = "1"
     if not key or key == "help" then
       if word == "-h" or word == "--help" then return nil end
-      local problem, hint = meant.of_word(word, after, schema)
+      local problem, hint = unknown_words.of_word(word, after, schema)
       errors.usage(problem or "'" .. word .. "' is not a setting", hint or "expected key=value; --help lists the keys")
     end
     local name = key:gsub("%-", "_")
@@ -84,7 +84,7 @@ local function key_and_text(word, after, schema)
       'mn.config { learner = "a2c" } and mn.learner(cfg, env, agent) make it a setting')
   elseif key == "size" and not entry then errors.usage("size=" .. text .. ": this script sizes its cores itself", "parameters=N is its setting")
   end
-  local hint = not schema[key:match "^[^.]+"] and meant.of_key(key, text, schema)
+  local hint = not schema[key:match "^[^.]+"] and unknown_words.of_key(key, text, schema)
   if hint then errors.usage("unknown setting '" .. key .. "'", hint) end
   return key, text
 end

@@ -3,7 +3,7 @@
 -- an interval returns the estimate, the lower and the upper end; for one seed the ends are nil.
 local stats = {}
 
-for _, part in ipairs { "special", "describe", "intervals", "bootstrap", "comparisons", "sign_flips", "curve", "survival", "ranks" } do
+for _, part in ipairs { "special", "describe", "intervals", "bootstrap", "comparisons", "sign_flips", "curve", "survival", "mean_ranks" } do
   for name, f in pairs(require("mneme.stats." .. part)) do stats[name] = f end
 end
 

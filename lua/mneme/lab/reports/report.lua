@@ -5,7 +5,7 @@
 -- an unfinished study says so, so it can be written at any time.
 local blocks = require "mneme.lab.reports.page.blocks"
 local claims = require "mneme.lab.study.claims"
-local declared = require "mneme.lab.study.declared"
+local declaration_file = require "mneme.lab.study.declaration_file"
 local report_episode = require "mneme.lab.reports.report_episode"
 local errors = require "mneme.base.errors"
 local export = require "mneme.insight.figures.export"
@@ -259,9 +259,9 @@ end
 
 ---What the script of a study says.
 ---@param core string? the word that chooses the runs' core: published values go with it
----@return table source a declaration (lab/study/declared.lua) with the authors' texts as `report`
+---@return table source a declaration (lab/study/declaration_file.lua) with the authors' texts as `report`
 function report.source(path, core)
-  local source = declared.by(path, core)
+  local source = declaration_file.by(path, core)
   source.report = report_markdown.of(source.spec or {}, source.texts)
   return source
 end
@@ -289,7 +289,7 @@ end
 
 -- Claims that are others than study.json keeps from the study's beginning; studies of earlier versions keep none.
 local function claims_changed(study, spec)
-  local list = study.info.declared and declared.changed(study.info.claims, spec) or {}
+  local list = study.info.declared and declaration_file.changed(study.info.claims, spec) or {}
   for i, text in ipairs(list) do list[i] = report_strings.claims_changed:format(text) end
   return list
 end
@@ -301,7 +301,7 @@ local function source_of(o, study)
   for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
   local since, run, info = changes_since(study)
   source_files.folder = study.path
-  local held = not o.script and declared.read(study.path)
+  local held = not o.script and declaration_file.read(study.path)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
     -- Of a moved folder all is gone: what it holds is what was run.
@@ -331,7 +331,7 @@ local function source_of(o, study)
   local source = report.source(path, core)
   source.changes = changes
   for _, text in ipairs(claims_changed(study, source.spec)) do changes[#changes + 1] = text end
-  if held and not o.out and not o.script then declared.write(study.path, source) end          -- texts are often written after the runs
+  if held and not o.out and not o.script then declaration_file.write(study.path, source) end          -- texts are often written after the runs
   return source
 end
 

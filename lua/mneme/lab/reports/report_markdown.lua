@@ -77,7 +77,7 @@ end
 
 ---The texts of a study: from its script, the .md file next to it, and the experiment that it uses; the first that has a text
 ---says it.
----@param texts { path: string, text: string, own: boolean, elsewhere: boolean }[] of the .md files, see lab/study/declared.lua
+---@param texts { path: string, text: string, own: boolean, elsewhere: boolean }[] of the .md files, see lab/study/declaration_file.lua
 function written.of(spec, texts)
   local report = {}
   for key, value in pairs(spec.report or {}) do report[key] = value end

@@ -4,7 +4,7 @@ local next_step = require("mneme.base.terminal").next_step
 local one_run = require "mneme.lab.study.one_run"
 local check_declaration = require "mneme.lab.study.check_declaration"
 local cluster = require "mneme.lab.study.cluster"
-local declared = require "mneme.lab.study.declared"
+local declaration_file = require "mneme.lab.study.declaration_file"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.lab.study.estimate"
 local files = require "mneme.base.files"
@@ -121,8 +121,8 @@ end
 local function note(o, plan)
   local words = table.concat(plan.words, " ")
   owned(o, plan, words)
-  folder.note(o.run, { script = plan.script, title = plan.title, settings = words, declared = true, claims = declared.claims(plan.spec) }, plan.runs)
-  declared.write_once(o.run, plan.script, plan.runs[1].words)
+  folder.note(o.run, { script = plan.script, title = plan.title, settings = words, declared = true, claims = declaration_file.claims(plan.spec) }, plan.runs)
+  declaration_file.write_once(o.run, plan.script, plan.runs[1].words)
 end
 
 -- Marks in study.json the runs that are done: mneme check misses them where they are removed.

@@ -5,7 +5,7 @@
 --   STUDY/tune/runs/TRIAL/             a trial: a run's folder
 --   STUDY/tune/tuned.json              once all is measured: the best settings of each point
 local check_declaration = require "mneme.lab.study.check_declaration"
-local declared = require "mneme.lab.study.declared"
+local declaration_file = require "mneme.lab.study.declaration_file"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.lab.study.estimate"
@@ -299,7 +299,7 @@ function Tuning:rows(point)
   if point.default and not same then add("script", point.default) end
   if self.fresh[1] then                          -- runs of earlier commands, which had other seeds, stay
     folder.note(self.run, { script = self.script, title = self.title, settings = table.concat(self.words, " ") }, self:fresh_runs())
-    declared.write_once(self.run, self.script, self.points[1].words)
+    declaration_file.write_once(self.run, self.script, self.points[1].words)
   end
   return point.rows
 end

@@ -1,4 +1,4 @@
--- ranks.lua -- which of several methods is best over many tasks: mean ranks, and by how much they must differ (Demsar 2006,
+-- mean_ranks.lua -- which of several methods is best over many tasks: mean ranks, and by how much they must differ (Demsar 2006,
 -- "Statistical comparisons of classifiers over multiple data sets").
 local ffi = require "ffi"
 local C = require("mneme.base.engine").C

@@ -1,4 +1,4 @@
--- declared.lua -- what a study declares, as data: STUDY/declaration.json holds its claims, metrics, figures, axes and texts, so that a report
+-- declaration_file.lua -- what a study declares, as data: STUDY/declaration.json holds its claims, metrics, figures, axes and texts, so that a report
 -- of the folder alone needs no script to be run.
 local check_declaration = require "mneme.lab.study.check_declaration"
 local lfs = require "lfs"
@@ -14,7 +14,7 @@ local settings_diff = require "mneme.lab.study.settings_diff"
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
 
-local declared = {}
+local declaration_file = {}
 local numbers = { Infinity = math.huge, ["-Infinity"] = -math.huge }           -- as json.encode writes them
 
 -- ---- Lua tables as JSON and back ----
@@ -54,7 +54,7 @@ end
 
 ---What a script declares.
 ---@param core string? the word that chooses the runs' core: published values go with it
-function declared.by(path, core)
+function declaration_file.by(path, core)
   local ok, survey = pcall(script.survey, path, { core })
   if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
   local cfg, texts = {}, {}
@@ -75,7 +75,7 @@ end
 local function file_of(study) return study .. "/declaration.json" end
 
 ---Writes a declaration into a study's folder, if that has another or none.
-function declared.write(study, declaration)
+function declaration_file.write(study, declaration)
   local published = type(declaration.published) == "table" and declaration.published or nil
   local text = sealed.encode { script = declaration.path, of = declaration.of, spec = to_data(declaration.spec), defaults = to_data(declaration.defaults),
     published = to_data(published), texts = to_data(declaration.texts) }
@@ -83,10 +83,10 @@ function declared.write(study, declaration)
 end
 
 ---Writes what a script declares into a study's folder, if that has no declaration.
-function declared.write_once(study, path, words)
+function declaration_file.write_once(study, path, words)
   if files.is_file(file_of(study)) then return end
   local core = script.setting(words, "core")
-  declared.write(study, declared.by(path, core and "core=" .. core))
+  declaration_file.write(study, declaration_file.by(path, core and "core=" .. core))
 end
 
 local SHAPE = { of = "string", spec = { title = "string", question = "string", of = "string", jobs = "number", ["*"] = "table" },
@@ -95,7 +95,7 @@ local SHAPE = { of = "string", spec = { title = "string", question = "string", o
 ---Reads the declaration that a study's folder holds; nil: it has none.  An error where no script can have given it.
 ---@param study string the folder
 ---@return Declaration?
-function declared.read(study)
+function declaration_file.read(study)
   local path = file_of(study)
   if not files.is_file(path) then return nil end
   local data, problem = json.decode((files.read(path)), path)
@@ -121,15 +121,15 @@ end
 
 ---The claims of a study, as study.json keeps them from its beginning.
 ---@return table[]? nil: there are none
-function declared.claims(spec) return spec and spec.claims and #spec.claims > 0 and to_data(spec.claims) or nil end
+function declaration_file.claims(spec) return spec and spec.claims and #spec.claims > 0 and to_data(spec.claims) or nil end
 
 ---Claims that were not written so when the study began.
 ---@param before table[]? of study.json; nil: it keeps none
 ---@param spec table? what the study declares now
-function declared.changed(before, spec)
+function declaration_file.changed(before, spec)
   local then_, now, list = {}, {}, {}
   for i, claim in ipairs(before or {}) do then_[setting_types.show(claim.id or i)] = json.encode(claim) end
-  for i, claim in ipairs(declared.claims(spec) or {}) do now[setting_types.show(claim.id or i)] = json.encode(claim) end
+  for i, claim in ipairs(declaration_file.claims(spec) or {}) do now[setting_types.show(claim.id or i)] = json.encode(claim) end
   for _, id in ipairs(tables.keys(now)) do
     if not then_[id] then list[#list + 1] = ("claim %s was added"):format(id)
     elseif then_[id] ~= now[id] then list[#list + 1] = ("claim %s was changed"):format(id) end
@@ -138,4 +138,4 @@ function declared.changed(before, spec)
   return list
 end
 
-return declared
+return declaration_file

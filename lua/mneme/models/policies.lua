@@ -1,4 +1,4 @@
--- distributions.lua -- policies as distributions over the actions of a space.  An agent's policy head gives P numbers a step, [T,B,P], the
+-- policies.lua -- policies as distributions over the actions of a space.  An agent's policy head gives P numbers a step, [T,B,P], the
 -- parameters; agent:distribution(parameters) is their meaning, which learners ask: they know no softmax.
 --   categorical        of a discrete space: the parameters are logits
 --   epsilon_greedy     of a discrete space: the parameters are Q values, of which the largest is taken, but for a share of random actions

@@ -1,4 +1,4 @@
--- meant.lua -- what was probably meant by a word of the command line that is no setting of the script.
+-- unknown_words.lua -- what was probably meant by a word of the command line that is no setting of the script.
 local catalogue = require "mneme.base.catalogue"
 local core_setting_docs = require "mneme.models.core_setting_docs"
 local engine = require "mneme.base.engine"
@@ -6,7 +6,7 @@ local ffi = require "ffi"
 local meanings = require "mneme.base.meanings"
 local registry = require "mneme.base.registry"
 
-local meant = {}
+local unknown_words = {}
 
 local environments = { env = true, environment = true, task = true, game = true, env_id = true, dataset = true }
 
@@ -33,7 +33,7 @@ end
 ---@param text string? its value
 ---@param schema table the script's settings
 ---@return string?
-function meant.of_key(key, text, schema)
+function unknown_words.of_key(key, text, schema)
   if environments[key] then
     return ("the script chooses it; mneme run train %s=%s"):format(key == "dataset" and "dataset" or "env", text or "NAME")
   end
@@ -69,7 +69,7 @@ end
 ---@param after string[] the words that follow it
 ---@return string? problem
 ---@return string? hint
-function meant.of_word(word, after, schema)
+function unknown_words.of_word(word, after, schema)
   local key = word:gsub("-", "_"):match "^_*([%a_][%w_.]*)$"
   local entry = key and schema[key:match "^[^.]+"]
   local given, text = word:match "^%-*([%a_][%w_.]*)[: ] *(.+)$"
@@ -86,4 +86,4 @@ function meant.of_word(word, after, schema)
   end
 end
 
-return meant
+return unknown_words
