@@ -76,7 +76,8 @@ local subjects = {
     local said, status = shell.mneme(here, "eval whole episodes=10")
     t.eq(status, 0, what .. ": " .. said)
   end },
-  { name = "a picture", line = "view whole scene=world out=it.png wait=0 size=320x240", after = makes("view whole scene=world out=it.png wait=0 size=320x240", "it.png") },
+  { name = "a picture", line = "view whole scene=world out=it.png wait=0 size=320x240",
+    after = makes("view whole scene=world out=it.png wait=0 size=320x240", "it.png") },
   { name = "a film", line = "view whole scene=world out=it.gif size=320x240", after = makes("view whole scene=world out=it.gif size=320x240", "it.gif") },
   { name = "a report", line = "report few out=it.html", after = makes("report few out=it.html", "it.html") },
   { name = "a sweep", line = "sweep few.lua run=it estimate=0 jobs=1", after = function(what)
@@ -90,7 +91,8 @@ local subjects = {
 -- ---- what happens ----
 
 -- Kinds of faults, and how many of a subject's calls are tried where not all of them are: the first ones, and some from
--- there to the last; of what neither trains nor goes on half as many, each subject another part of its calls.  FreeType's first are those of its modules, without which it paints something else and says nothing.
+-- there to the last; of what neither trains nor goes on half as many, each subject another part of its calls.  FreeType's first are
+-- those of its modules, without which it paints something else and says nothing.
 -- LuaJIT's own memory is not among them: it may crash where there is none while a compiled loop ends, in itself (lj_snap_restore).
 local kinds = {
   { "write", some = 2 }, { "eio", some = 1 }, { "fill", some = 2 }, { "fsync", some = 2 }, { "rename", some = 2 },
