@@ -143,9 +143,9 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 400, base = 4088, commands = 8158, cores = 2106, datasets = 400, envs = 3180, episodes = 5878, figures = 1957, learn = 3310,
-  learners = 775, measure = 2306, models = 7159, portable = 2150, reports = 2864, runs = 3244, search = 301, stats = 1372, study = 5337,
-  tensor = 5225, view = 3631, scenes = 2507, experiments = 2260,
+  attentions = 380, base = 3980, commands = 7840, cores = 2106, datasets = 380, envs = 3160, episodes = 5870, figures = 1957, learn = 3310,
+  learners = 775, measure = 2300, models = 7110, portable = 2110, reports = 2864, runs = 3100, search = 301, stats = 1372, study = 5310,
+  tensor = 5200, view = 3620, scenes = 2507, experiments = 2260,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)
