@@ -68,7 +68,7 @@ return function(view, box, now, map, options)
   for _, name in pairs(names) do wide = math.min(inner.w / (view.edge < 12 and 2 or 3), math.max(wide, view:text_width(name, 11))) end
   local plot = { x = inner.x + wide + 10 * u, y = inner.y, w = inner.w - wide - 10 * u, h = inner.h - axis }
   local every, high, size = map:every(), plot.h / #rows, math.max(9, math.min(11, plot.h / #rows / u * 0.8))
-  local span = math.max(options.span or 0, map.steps[n] + 1)
+  local span = math.max(options.span or 0, math.ceil(map.steps[n] + 0.5 + every / 2))          -- the last column ends inside
   local cell, left = every / span * plot.w, plot.x + (map.steps[1] + 0.5 - every / 2) / span * plot.w
   if left < plot.x then cell, left = plot.w / span * (map.steps[n] + 0.5 + every / 2) / n, plot.x end
   local values = ffi.new("float[?]", #rows * n)

@@ -75,6 +75,7 @@ t.test("the panel hatches what is not measured and stripes what is not used, eac
   table.sort(found, function(a, b) return a.y < b.y or a.y == b.y and a.x < b.x end)
   local whole, counts = found[#found], { [true] = 0, [false] = 0 }                -- the row of which nothing is known comes last
   local wide = whole.w / 4
+  t.ok(whole.x + whole.w < view.box.x + view.box.w, "columns of several steps stay inside")
   for _, f in ipairs(found) do
     counts[f.striped] = counts[f.striped] + 1
     local c = math.floor((f.x - whole.x) / wide + 0.5) + 1

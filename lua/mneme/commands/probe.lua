@@ -70,8 +70,8 @@ local function write(job, o, p, causes)
   for _, fact in ipairs(job.facts) do
     local path = #job.facts == 1 and o.out or o.out:gsub("(%.%w+)$", "-" .. fact.name .. "%1")
     local map = marked(job, fact, causes)
-    figures.export(map:figure("What the memory knows of the " .. fact.name, "Linear readings on held-out episodes; grey: no more than "
-      .. "chance." .. (causes and map.needed and " Thin: read, and erasing that part alone costs nothing beyond the noise, or is not measured there." or "")), path)
+    local thin = causes and map.needed and " Thin: read, and erasing that part alone costs nothing beyond the noise, or is not measured there." or ""
+    figures.export(map:figure("What the memory knows of the " .. fact.name, "Linear readings on held-out episodes; grey: no more than chance." .. thin), path)
     print(path)
   end
 end
