@@ -211,3 +211,24 @@ class Masked(gym.Env):
         self.t += 1
         observation, info = self.look()
         return observation, 1.0, False, False, info
+
+
+class Odd(gym.Env):
+    """What step 2 gives is not of its space."""
+    action_space = spaces.Discrete(2)
+    wrong = {"none": (spaces.Box(-1, 1, (2,)), None), "long": (spaces.Box(-1, 1, (2,)), np.zeros(3, np.float32)),
+             "short": (spaces.Box(-1, 1, (2,)), np.zeros(1, np.float32)), "below": (spaces.Discrete(3), -1), "beyond": (spaces.Discrete(3, start=2), 5),
+             "multi": (spaces.MultiDiscrete([3, 3]), np.array([0, 3])), "reward": (spaces.Discrete(2), 0), "reset": (spaces.Discrete(2), 0)}
+
+    def __init__(self, how):
+        self.how, self.observation_space = how, self.wrong[how][0]
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        first = self.observation_space.sample()
+        return first if self.how == "reset" else (first, {})
+
+    def step(self, action):
+        self.t += 1
+        return (self.wrong[self.how][1] if self.t == 2 else self.observation_space.sample()), np.zeros(1) if self.how == "reward" else 0.0, False, False, {}

@@ -209,6 +209,21 @@ t.test("gym: a worker that fails is named, with its last words", function()
   end
 end)
 
+t.test("gym: what is not of its space is an error, not read as something else", function()
+  for how, words in pairs { none = "'observation' is None, expected %(2,%)", long = "is of shape %(3,%), expected %(2,%)",
+    short = "is of shape %(1,%), expected %(2,%)", below = "'observation' holds %-1, expected 0 to 2", beyond = "holds 5, expected 2 to 4",
+    multi = "holds %[0, 3%], expected %[0, 0%] to %[2, 2%]", reward = "environment 0: the reward is array%(%[0.%]%), expected a number",
+    reset = "reset gave int64, expected an observation and a dict" } do
+    local env
+    t.raises(function()
+      env = envs.new(FILE .. "Odd", { how = how, num_envs = 2, workers = 1 })
+      env:reset()
+      for _ = 1, 2 do env:step { 0, 1 } end
+    end, words)
+    env:close()
+  end
+end)
+
 t.test("gym: last observations are checked, numbers of environments are those of the vector, and what has failed stays so", function()
   local left = os.tmpname()
   local env = envs.new(FILE .. "Ends", { num_envs = 4, workers = 4, left = left })

@@ -27,6 +27,14 @@ def at(observation, path):
     return observation
 
 
+def below(x, start, count, name):
+    """What a Discrete or MultiDiscrete holds, counted from 0."""
+    k = np.asarray(x) - start
+    if ((k < 0) | (k >= count)).any():
+        raise ValueError(f"'{name}' holds {np.asarray(x).tolist()}, expected {np.add(start, 0).tolist()} to {np.add(start, count - 1).tolist()}")
+    return k
+
+
 def name_of(path):
     return "_".join("".join(c if c.isalnum() else "_" for c in str(key)) for key in path) or "observation"
 
@@ -113,7 +121,7 @@ class View:
                     how = ("picture", axes, name)
                 elif isinstance(leaf, (gym.spaces.Discrete, gym.spaces.MultiDiscrete)):
                     codes = int(leaf.n) if isinstance(leaf, gym.spaces.Discrete) else int(leaf.nvec.max())
-                    how = ("below", np.ravel(getattr(leaf, "start", 0)), name)
+                    how = ("below", (np.ravel(getattr(leaf, "start", 0)), leaf.n if isinstance(leaf, gym.spaces.Discrete) else leaf.nvec.ravel()), name)
                 if codes and codes > MOST_CODES:
                     raise Refused(f"the observation '{name}' is one of {codes}, expected at most {MOST_CODES} beside a picture")
                 self.arrays.append({"name": name, "kind": how[0] if name in pictures else "codes" if codes else "floats",
@@ -135,13 +143,13 @@ class View:
                     n, how = int(leaf.n), ("one-hot", int(leaf.start), name)
                 elif isinstance(leaf, gym.spaces.MultiDiscrete):
                     sizes = leaf.nvec.ravel()
-                    n, how = int(sizes.sum()), ("one-hots", np.concatenate([[0], np.cumsum(sizes)[:-1]])
-                                                - getattr(leaf, "start", np.zeros_like(leaf.nvec)).ravel(), name)
+                    n, how = int(sizes.sum()), ("one-hots", (np.concatenate([[0], np.cumsum(sizes)[:-1]]), np.ravel(getattr(leaf, "start", 0)), sizes), name)
                 else:
                     n, how = int(np.prod(leaf.shape, dtype=int)), ("numbers", None, name)
                 self.parts.append((path, size, size + n, how))
                 size += n
             self.shape = (size,)
+        self.shapes = {path: tuple(leaf.shape or ()) for path, leaf, _ in found}
         self.low, self.high = np.full(self.shape, -np.inf).ravel(), np.full(self.shape, np.inf).ravel()
         for path, start, stop, how in self.parts:
             leaf = next(leaf for p, leaf, _ in found if p == path)
@@ -175,22 +183,26 @@ class View:
             row[self.actions] = mask
         for path, start, stop, (kind, about, name) in self.parts:
             x = at(observation, path) if path else observation
+            if getattr(x, "shape", None) == (stop - start,) and kind == "numbers":
+                row[start:stop] = x
+                continue
+            shape = self.shapes[path]
+            if x is None or np.shape(x) != shape and (np.size(x) != stop - start or kind != "numbers"):
+                raise ValueError(f"'{name}' is {'None' if x is None else f'of shape {np.shape(x)}'}, expected {shape}")
             if kind == "one-hot":
-                row[start:stop] = 0
-                row[start + int(x) - about] = 1
+                row[start:stop], k = 0, int(x) - about
+                row[start + (k if 0 <= k < stop - start else below(x, about, stop - start, name))] = 1
             elif kind == "one-hots":
                 row[start:stop] = 0
-                row[start + np.asarray(x).ravel() + about] = 1
+                row[start + about[0] + below(np.ravel(x), *about[1:], name)] = 1
             elif kind == "picture":
                 row[start:stop] = (x if about is None else np.transpose(x, about)).ravel()
             elif kind == "below":
-                row[start:stop] = np.asarray(x).ravel() - about
+                row[start:stop] = below(np.ravel(x), *about, name)
             elif kind == "codes":
                 x = np.asarray(x).ravel() - about if about else np.asarray(x).ravel()
                 if x.dtype != np.uint8 and not (0 <= x.min() and x.max() <= 255):
                     raise ValueError(f"'{name}' holds {x.min() if x.min() < 0 else x.max()}, expected a code below {self.codes}")
-                row[start:stop] = x
-            elif getattr(x, "shape", None) == (stop - start,):
                 row[start:stop] = x
             else:
                 row[start:stop] = np.asarray(x, np.float32).ravel()

@@ -259,8 +259,10 @@ class Worker:
     def start(self, i):
         s = self.slots[i]
         s.episode, s.actions, s.total = s.episode + 1, [], 0.0
-        observation, info = s.env.reset(seed=s.seed())
-        self.view.write(observation, self.obs[i], info, s.env)
+        first = s.env.reset(seed=s.seed())
+        if not isinstance(first, tuple) or len(first) != 2 or not isinstance(first[1], dict):
+            raise ValueError(f"reset gave {type(first).__name__}, expected an observation and a dict of infos")
+        self.view.write(first[0], self.obs[i], first[1], s.env)
 
     def reset(self, streams):
         for i, s in enumerate(self.slots):
@@ -277,7 +279,10 @@ class Worker:
             self.terminated[:], self.truncated[:], self.flags = 0, 0, False
         for s, row, a in zip(self.slots, self.rows, self.action.tolist()):
             observation, reward, terminated, truncated, info = s.step(act(a))
-            reward = float(reward)
+            try:
+                reward = float(reward)
+            except TypeError:
+                raise ValueError(f"environment {self.numbers[len(rewards)]}: the reward is {reward!r}, expected a number") from None
             s.actions.append(a)
             s.total += reward
             rewards.append(reward)
@@ -465,6 +470,8 @@ def problem(e):
     if isinstance(e, ValueError) and "unpack (expected 5" in str(e):
         return {"error": f"step gave another number of values, expected observation, reward, terminated, truncated, info ({e})",
                 "hint": "an environment of gym before 0.26? shimmy converts it"}
+    if isinstance(e, TypeError) and "reset()" in str(e) and "'seed'" in str(e):
+        return {"error": str(e), "hint": "def reset(self, seed=None, options=None), which begins with super().reset(seed=seed)"}
     frames = [f for f in traceback.extract_tb(e.__traceback__) if os.path.dirname(f.filename) != HERE]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     traceback.print_exception(type(e), e, e.__traceback__)
