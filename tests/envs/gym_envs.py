@@ -232,3 +232,30 @@ class Odd(gym.Env):
     def step(self, action):
         self.t += 1
         return (self.wrong[self.how][1] if self.t == 2 else self.observation_space.sample()), np.zeros(1) if self.how == "reward" else 0.0, False, False, {}
+
+
+class Free(gym.Env):
+    """Begins as it likes, whatever the seed, and goes on by rules that a copy keeps, or loses."""
+    observation_space, action_space = spaces.Box(-100, 100, (1,), np.float32), spaces.Discrete(2)
+
+    def __init__(self, how="free"):
+        self.how, self.x, self.t = how, 0.0, 0
+
+    def __deepcopy__(self, memo):
+        other = Free(self.how)
+        if self.how == "free":
+            other.__dict__.update(self.__dict__)
+        return other
+
+    def look(self):
+        return np.array([self.x], np.float32)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x, self.t = np.random.default_rng().random(), 0
+        return self.look(), {}
+
+    def step(self, action):
+        self.t += 1
+        self.x = (3.7 * self.x + action) % 1
+        return self.look(), float(self.x > 0.5), self.t == 30, False, {"success": float(self.x > 0.5)} if self.t == 30 else {}

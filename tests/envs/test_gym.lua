@@ -11,6 +11,8 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local replays = require "mneme.insight.episodes.trajectory_replay"
+local trajectory = require "mneme.insight.episodes.trajectory"
 local shell = require "tests.support.shell"
 local gym_rig = require "tests.support.gym_rig"
 local FILE, trace, walk = gym_rig.FILE, gym_rig.trace, gym_rig.walk
@@ -317,6 +319,58 @@ t.test("gym: check says whether an environment can be repeated", function()
   t.eq(status, 0, said)
   said, status = mneme "intervene luck erase=all at=2 episodes=4"
   t.ok(status == 1 and said:find "not reproducible, so its episodes are no pairs", said)
+  said, status = mneme "eval luck episodes=2 record=seen"
+  t.eq(status, 0, said)
+  local recorded = trajectory.read(here .. "/seen/episode-1.mnt")
+  t.eq(recorded.steps, 5)
+  local first = trajectory.recorded(recorded, 0, "observation")[0]
+  t.ok(first == 0 and trajectory.recorded(recorded, 4, "observation")[0] > 0, "what was observed before each action")
+  said, status = mneme "view seen/episode-1.mnt out=seen.gif"
+  t.ok(status == 0 and said:find "as recorded: the observations of steps 0 to 5 are not", said)
+  ffi.C.setenv("PYTHON", "no-such-python", 1)
+  local shown, values = replays.open(recorded), {}
+  ffi.C.setenv("PYTHON", python, 1)
+  while shown:next() do values[#values + 1] = shown.obs[0] end
+  t.eq(#values, 6)
+  for k = 0, 4 do t.eq(values[k + 1], trajectory.recorded(recorded, k, "observation")[0]) end
+  said, status = mneme "check luck"
+  t.ok(status == 0, said)
+end)
+
+t.test("gym: copies of an environment stand for seed and actions where it is not reproducible; one that loses its state is found out", function()
+  for how, works in pairs { free = true, loses = false } do
+    local env = envs.new(FILE .. "Free", { how = how, num_envs = 2, workers = 1 })
+    env:reset()
+    local saved = {}
+    for k = 1, 12 do
+      for i = 0, 1 do saved[i] = env:save(i, true) end
+      env:step { k % 2, 1 }
+    end
+    local function on()
+      local all = {}
+      for k = 1, 20 do
+        local obs, reward, terminated = env:step { k % 3 % 2, 0 }
+        if terminated:data()[0] + terminated:data()[1] > 0 then return table.concat(all, " ") end
+        for i = 0, 1 do all[#all + 1] = ("%.9g %g"):format(obs:data()[i], reward:data()[i]) end
+      end
+    end
+    local function back()
+      for i = 0, 1 do env:restore(i, saved[i]) end
+      return on()
+    end
+    if works then
+      local first = back()
+      t.ok(#first > 40 and first == back() and first == back())
+    else t.raises(back, "not reproducible") end
+    env:close()
+  end
+  local free = "run train env=gym:envs.py:Free env.score=success core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=64 learner=a2c run=free"
+  local said, status = mneme(free)
+  t.eq(status, 0, said)
+  said, status = mneme "intervene free erase=all at=5 episodes=4"
+  t.ok(status == 0, said)
+  said, status = mneme "where free episodes=2"                  -- plays columns in processes of their own, where no copies are
+  t.ok(status == 1 and said:find "not reproducible", said)
 end)
 
 t.test("gym: a file of Python that a folder brings is not run", function()

@@ -129,8 +129,8 @@ end
 local function track_of(o, thing)
   if thing:find "%.mnt$" then
     local t = require("mneme.insight.episodes.trajectory").read(thing)
-    local name = o.scene or (#t.fields > 0 and scene.for_env(t.env) or "world")
-    return { source = require("mneme.insight.episodes.trajectory_replay").new(t, o.env), scene = scene.load(name) }
+    local name = o.scene or (#t.fields > 1 and scene.for_env(t.env) or "world")          -- more than what was observed
+    return { source = require("mneme.insight.episodes.trajectory_replay").open(t, o.env), scene = scene.load(name) }
   end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env

@@ -332,8 +332,9 @@ end
 
 ---Save one environment as a string: its state, random stream and current episode.
 ---@param i integer the environment, from 0
+---@param near boolean? to be restored soon and in this process: an environment of Gymnasium then keeps a copy of itself, where it can
 ---@return string bytes
-function Env:save(i) return open(self):save(index_of(self, i)) end
+function Env:save(i, near) return open(self):save(index_of(self, i), near) end
 
 ---Restore a saved environment, in its own place or another: it continues bit for bit.  Bytes of another environment,
 ---another version or other parameters raise an error.

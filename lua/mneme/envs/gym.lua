@@ -276,9 +276,9 @@ function world:need_reset(what)
 end
 
 -- What names a place in an episode: its seed, its actions, and a checksum of what was observed.
-function world:save(i)
+function world:save(i, near)
   self:need_reset "save"
-  local place = ask(self, i, 0, "save")
+  local place = ask(self, i, 0, "save", near or false)
   place.id = self.id
   return json.encode(place)
 end
@@ -292,7 +292,8 @@ local function place_of(self, bytes)
   if place.whole and not self.settings.vector then
     fail(self, "this place is of a vector (env.vector=1), whose environments cannot be played again one by one")
   end
-  return { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen }
+  return { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen,
+    copy = type(place.copy) == "table" and json.array(place.copy) or nil }
 end
 
 function world:restore(i, bytes, obs) self:bring(i, bytes, obs, "restore") end

@@ -6,6 +6,8 @@ a line of JSON is answered by a line.  Descriptor 5 is the shared memory.
 Each episode is reset with a seed of its own, made from the run's seed, the environment's number and the episode's: an episode is then
 known by its seed and its actions, so that it can be played again, whatever the environment keeps."""
 import base64
+import collections
+import copy
 import importlib
 import importlib.metadata
 import importlib.util
@@ -20,6 +22,7 @@ import traceback
 import types
 import zlib
 
+MOST_COPIES, AFTER, AGREED = 64, 3, 4             # of environments; steps of an episode before a copy is tried; steps in which it must agree
 SLOT, LOOK_NS, MOST_BLIND = 64, 150_000, 1024       # of workers.c; how long to look for a round before sleeping
 HERE = sys.path.pop(0)                             # this file's folder
 sys.dont_write_bytecode = True
@@ -196,8 +199,12 @@ class Slot:
     """One environment, its stream of seeds and its present episode."""
 
     def __init__(self, env):
-        self.env, self.stream, self.episode, self.actions, self.total = env, (0, 0), -1, [], 0.0
+        self.stream, self.episode, self.actions, self.total = (0, 0), -1, [], 0.0
         self.shown = None                       # a copy that draws: [environment, stream, episode, number of actions]
+        self.bind(env)
+
+    def bind(self, env):
+        self.env = env
         self.limit = 0                          # the worker counts steps itself: a step passes the outermost wrappers that do that and no more
         while type(env) is gym.wrappers.OrderEnforcing or type(env) is gym.wrappers.TimeLimit and hasattr(env, "_max_episode_steps"):
             if type(env) is gym.wrappers.TimeLimit:
@@ -220,6 +227,8 @@ class Worker:
             self.env.observation_space, self.env.action_space)
         self.view, self.actions = gym_spaces.View(space, o, actions), gym_spaces.Actions(actions, self.env)
         self.act = self.actions.build
+        self.kept, self.copies = collections.OrderedDict(), 0         # copies of environments, by number; how many there were
+        self.trusted, self.wanted, self.twin = None, None, None       # do copies go on as the environment does?  None: not known yet
 
     def begin(self, o):
         self.slots = [Slot(single(o)) for _ in self.numbers]
@@ -300,6 +309,8 @@ class Worker:
             else:
                 write(observation, row, info, s.env)
         self.reward[:] = rewards
+        if self.wanted is not None:
+            self.try_copy()
         if ended:
             self.view.check(self.final_obs[ended], [self.numbers[i] for i in ended])
         if self.view.bounded or self.view.dtype == np.uint8 or not math.isfinite(self.all_obs.dot(self.zeros)):   # 0 times what is not finite is NaN
@@ -327,10 +338,49 @@ class Worker:
             raise ValueError(f"infos={name}: info['{name}'] is a {type(value).__name__}, expected a number")
         return float(value)
 
-    # An episode is known by its seed and its actions.
-    def save(self, i):
+    # An episode is known by its seed and its actions.  Where an environment can be copied, this process also keeps copies of what it saved; whether a
+    # copy goes on alike is tried on steps that are made anyway, since one may lose its state without a word.
+    def save(self, i, near=False):
         s = self.slots[i]
-        return {"stream": s.stream, "episode": s.episode, "actions": s.actions, "seen": zlib.crc32(self.obs[i].tobytes())}
+        place = {"stream": s.stream, "episode": s.episode, "actions": s.actions, "seen": zlib.crc32(self.obs[i].tobytes())}
+        if near and self.trusted is not False:
+            try:
+                self.copies += 1
+                self.kept[self.copies] = copy.deepcopy(s.env), self.obs[i].copy(), s.total
+                place["copy"] = [os.getpid(), self.copies]
+                if len(self.kept) > MOST_COPIES:
+                    self.kept.popitem(last=False)
+                if self.trusted is None and self.wanted is None:
+                    self.wanted = i
+            except Exception:
+                self.distrust()
+        return place
+
+    def distrust(self):
+        self.trusted, self.wanted, self.twin = False, None, None
+        self.kept.clear()
+
+    def try_copy(self):
+        """After a step of the environment of which a copy was kept: a twin of it must have gone the same way."""
+        i = self.wanted
+        s = self.slots[i]
+        try:
+            if self.twin is not None:
+                twin, agreed = self.twin
+                over = bool(self.terminated[i] or self.truncated[i])
+                observation, reward, _, _, info = twin.step(self.act(self.action[i].tolist()))
+                row = np.zeros_like(self.obs[i])
+                self.view.write(observation, row, info, twin.env, over)
+                if np.float32(reward) != self.reward[i] or row.tobytes() != (self.final_obs if over else self.obs)[i].tobytes():
+                    self.distrust()
+                elif agreed + 1 == AGREED:
+                    self.trusted, self.wanted, self.twin = True, None, None
+                else:
+                    self.twin = None if over else (twin, agreed + 1)
+            elif len(s.actions) >= AFTER:
+                self.twin = Slot(copy.deepcopy(s.env)), 0
+        except Exception:
+            self.distrust()
 
     def replay(self, slot, env, wanted):
         """Bring env, which slot's stream, episode and number of actions describe, to the wanted place: its last observation, or None: it is there."""
@@ -349,6 +399,14 @@ class Worker:
 
     def restore(self, i, wanted):
         s = self.slots[i]
+        at = wanted.get("copy") or [0, 0]
+        kept = self.kept.get(at[1]) if self.trusted and at[0] == os.getpid() else None
+        if kept:
+            self.kept.move_to_end(at[1])
+            s.bind(copy.deepcopy(kept[0]))
+            self.obs[i], s.total = kept[1], kept[2]
+            s.stream, s.episode, s.actions = tuple(wanted["stream"]), wanted["episode"], list(wanted["actions"])
+            return {}
         observation = self.replay(s, s.env, wanted)
         if observation is not None and observation is not False:
             self.view.write(observation, self.obs[i], self.told, s.env)
@@ -450,7 +508,7 @@ class Whole(Worker):
             i = int(np.argmin(np.isfinite(self.reward)))
             raise ValueError(f"environment {self.numbers[i]}: the reward is {self.reward[i]}")
 
-    def save(self, i):
+    def save(self, i, near=False):
         return {"stream": self.stream, "episode": self.begun, "actions": [], "seen": 0, "whole": True}
 
     def resume(self, i, wanted):

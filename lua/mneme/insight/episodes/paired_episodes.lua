@@ -21,6 +21,7 @@ end
 
 ---One whole episode in every environment.
 ---@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for trajectories or nil,
+---  starts = where the first arm leaves how each environment began,
 ---  first = number of the first environment's episode, pause = function() or nil, called after each step }
 ---@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied, seen = checksum of what was observed
 ---  up to the first intervention } by environment; nil after a signal
@@ -29,6 +30,9 @@ function paired_episodes.round(p, list, o)
   local bytes = p.n * (p.env.observation_space.dtype == "u8" and 1 or 4)
   for _, spec in ipairs(list.specs) do first = math.min(first, spec.at) end
   local function before(step, living)
+    for b = 0, step == 0 and p.env.truncates and o.starts and p.num_envs - 1 or -1 do         -- of Gymnasium: a copy of the beginning, where it can
+      if o.act then p.env:restore(b, o.starts[b], p:observations() + b * p.n) else o.starts[b] = p.env:save(b, true) end
+    end
     for _, b in ipairs(step <= first and living or {}) do seen[b] = C.mn_crc32c(seen[b] or 0, p:observations() + b * p.n, bytes) end
     if step == 0 then                                       -- the episodes have begun
       list:release()
@@ -62,9 +66,9 @@ end
 function paired_episodes.play(p, list, o)
   local pairs_of = {}
   while #pairs_of < o.episodes do
-    local first = #pairs_of
+    local first, starts = #pairs_of, {}
     local function arm(act, name)
-      return paired_episodes.round(p, list, { seed = o.seed + first, act = act, most = o.episodes - first, first = first,
+      return paired_episodes.round(p, list, { seed = o.seed + first, act = act, starts = starts, most = o.episodes - first, first = first,
         folder = o.record and o.record .. "/" .. name, pause = o.pause })
     end
     local without = arm(false, "without")

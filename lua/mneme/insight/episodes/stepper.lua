@@ -358,11 +358,11 @@ local function row_of(self, name, row)
 end
 
 -- The full state between step() and forward(), as a plan that restarts here finds it.
-local function moment_of(self)
+local function moment_of(self, near)
   local row, clock = self.row, self.clock:data()
   local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(row == 0 and self.state or self.after), steps_taken = self.steps_taken,
     seed = self.env.seed, held = {} }, 0
-  for b = 0, self.num_envs - 1 do moment.worlds[b] = self.env:save(b) end
+  for b = 0, self.num_envs - 1 do moment.worlds[b] = self.env:save(b, near) end
   local drawn = clock[1]
   clock[1] = (drawn + row) % 2 ^ 31                -- as rebase() leaves it
   for i, buffer in ipairs(buffers(self)) do moment.rows[i] = ffi.string(buffer[1], buffer[2]) end
@@ -381,7 +381,7 @@ end
 ---@return integer bytes its approximate size
 function Stepper:save()
   if self.row ~= 0 or self.thought then return nil, 0 end
-  return moment_of(self)
+  return moment_of(self, true)
 end
 
 ---The full state at any step, between step() and forward(), for an equal stepper, which continues as this one would after

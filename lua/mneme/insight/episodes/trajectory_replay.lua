@@ -3,6 +3,7 @@
 -- environment is not that of the recording, and `problem` names the first such step.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local canvas = require "mneme.base.canvas"
 local envs = require "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -10,8 +11,10 @@ local run_folder = require "mneme.runs.folder"
 local single = require "mneme.envs.single"
 local trajectory = require "mneme.insight.episodes.trajectory"
 local setting_types = require "mneme.base.setting_types"
+local state_arrays = require "mneme.models.state_arrays"
 
 local C = engine.C
+local MOST_TRIED = 1e4             -- steps
 
 ---@class Replay: Single a source of frames for mneme.insight.view, besides
 ---@field trajectory Trajectory
@@ -219,4 +222,85 @@ function Replay:next(before)
   return now
 end
 
-return { new = new }
+-- ---- an episode as it was recorded, where it cannot be replayed ----
+
+-- What it takes of an environment: its spaces, and a picture of the last observation.
+local Stand_in = { truth = function() return {} end, sight = function() end }
+Stand_in.__index = Stand_in
+
+function Stand_in:draw()
+  local shape, obs = self.observation_space.shape, self.of.obs
+  self.canvas = self.canvas or ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
+  C.mn_canvas_clear(self.canvas)
+  if self.observation_space.dtype == "u8" and shape[3] == 3 then
+    engine.check(C.mn_canvas_image(self.canvas, 0, 0, shape[2], shape[1], shape[1], shape[2], obs))
+    return self.canvas
+  end
+  local n = state_arrays.size(shape)
+  local seen, lo, hi = ffi.new("float[?]", n), 0, 1
+  for k = 0, n - 1 do
+    seen[k] = obs[k]
+    lo, hi = math.min(lo, seen[k]), math.max(hi, seen[k])
+  end
+  engine.check(C.mn_canvas_heat(self.canvas, 0, 0, n, 1, 1, n, seen, lo, hi, canvas.SEQUENTIAL))
+  return self.canvas
+end
+
+local Recorded = setmetatable({}, { __index = Replay })
+Recorded.__index = Recorded
+
+-- The observation of this step; after the last one none was recorded.
+local function recall(self)
+  local t = self.trajectory
+  if self.step_number < t.steps then ffi.copy(self.obs, trajectory.recorded(t, self.step_number, "observation"), self.obs_bytes) end
+end
+
+function Recorded:restart()
+  self.step_number, self.step, self.ret, self.episode, self.shown, self.reward[0] = 0, 0, 0, 0, false, 0
+  recall(self)
+end
+
+function Recorded:save() return { self.step_number, self.step, self.ret, self.episode, self.reward[0] }, 64 end
+
+function Recorded:restore(moment)
+  self.step_number, self.step, self.ret, self.episode, self.reward[0] = unpack(moment)
+  self.shown = false
+  recall(self)
+end
+
+function Recorded:outcome() return { ret = self.over_with, length = self.over_after } end
+
+function Recorded:advance()
+  local t, k = self.trajectory, self.step_number
+  if k >= t.steps then return false end
+  self.reward[0], self.terminated[0], self.truncated[0] = t.rewards[k], t.flags[k] == 1 and 1 or 0, t.flags[k] == 2 and 1 or 0
+  self.step_number, self.ended, self.step, self.ret = k + 1, t.flags[k] ~= 0, self.step + 1, self.ret + t.rewards[k]
+  if self.ended then
+    self.over_with, self.over_after = self.ret, self.step
+    self.step, self.ret, self.episode = 0, 0, self.episode + 1
+  end
+  recall(self)
+  return true
+end
+
+---To look at: a replay, or, where there is none and the trajectory holds what was observed, the episode as it was recorded.
+---@param t Trajectory
+---@param like (Env|string)?
+---@return Replay
+local function open(t, like)
+  local ok, made = pcall(new, t, like)
+  local seen, why = trajectory.recorded(t, 0, "observation"), not ok and errors.is(made) and made.message
+  if ok and seen and made.env.truncates and t.steps <= MOST_TRIED then
+    why = made:verify()                                      -- of Gymnasium: does it go as it went?
+    if not why then made:restart() end
+  end
+  if ok and not why then return made elseif not (seen and why) then error(made, 0) end
+  local env = setmetatable({ id = t.env, num_envs = 1, time_limit = 0, action_space = t.space, settable = {}, to_know = {}, outcomes = {},
+    settings = t.settings, observation_space = { shape = t.observation.shape, dtype = t.observation.dtype, groups = {} } }, Stand_in)
+  local self = single.set_up(setmetatable({ trajectory = t, marks = marks_of(t), problem = "as recorded: " .. why }, Recorded), env)
+  env.of = self
+  self:restart()
+  return self
+end
+
+return { new = new, open = open }

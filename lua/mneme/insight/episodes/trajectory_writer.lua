@@ -8,6 +8,7 @@ local trajectory = require "mneme.insight.episodes.trajectory"
 
 local C = engine.C
 local MOST_RECORDS = 2 ^ 31                 -- bytes
+local MOST_SEEN = 2 ^ 28                    -- of observations that are recorded without being asked for
 
 ---@class Recording
 ---@field steps integer so far
@@ -38,9 +39,15 @@ local function new(env, copy, options)
   for key in pairs(options) do
     if key ~= "fields" and key ~= "about" then errors.unknown("option of a recording:", key, { "about", "fields" }) end
   end
-  local space = env.observation_space
-  local fields, stride = trajectory.layout(options.fields or {})
-  return setmetatable({ env = env, copy = copy, room = {}, about = options.about or {}, fields = fields,
+  local space, wanted = env.observation_space, options.fields or {}
+  local sees = env.truncates and not wanted.observation           -- of Gymnasium: they cannot be computed again without Python
+  if sees then
+    local all = { observation = { shape = space.shape, dtype = space.dtype } }
+    for name, field in pairs(wanted) do all[name] = field end
+    wanted = all
+  end
+  local fields, stride = trajectory.layout(wanted)
+  return setmetatable({ sees = sees, env = env, copy = copy, room = {}, about = options.about or {}, fields = fields,
     stride = stride, obs_bytes = state_arrays.size(space.shape) * trajectory.dtypes[space.dtype].bytes }, Recording)
 end
 
@@ -53,6 +60,12 @@ local function see(self, obs)
   self.check = C.mn_crc32c(self.check_before, obs, self.obs_bytes)
   grow(self, "checks", "uint32_t[?]", at + 1)[at] = self.check
   self.seen = n + 1
+  if self.sees and #self.fields == 1 and (n + 1) * self.stride > MOST_SEEN then self.sees, self.fields, self.stride, self.records = false, {}, 0, nil end
+  for _, f in ipairs(self.sees and self.fields or {}) do
+    if f.name == "observation" then
+      ffi.copy(grow(self, "records", "uint8_t[?]", (n + 1) * self.stride) + n * self.stride + f.at, obs, self.obs_bytes)
+    end
+  end
 end
 
 ---Begin, or begin again, at the present state of the environment.
@@ -74,12 +87,13 @@ function Recording:internals(values)
   local to = grow(self, "records", "uint8_t[?]", bytes) + self.steps * self.stride
   for _, f in ipairs(self.fields) do
     local from, n = values[f.name], state_arrays.size(f.shape)
-    if not from then errors.raise(("recording: nothing is given for %s"):format(f.name)) end
+    local has = self.sees and f.name == "observation"
+    if not from and not has then errors.raise(("recording: nothing is given for %s"):format(f.name)) end
     local kind = trajectory.dtypes[f.dtype]
     if type(from) == "table" then
       local p = ffi.cast(kind.pointer, to + f.at)
       for i = 1, n do p[i - 1] = from[i] end
-    else ffi.copy(to + f.at, from, n * kind.bytes) end
+    elseif not has then ffi.copy(to + f.at, from, n * kind.bytes) end
   end
 end
 
