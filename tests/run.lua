@@ -56,7 +56,7 @@ end
 if #arg == 0 then with_other_widths() end
 
 -- What a file needs that the program does not: a target of the Makefile, and the seconds that it takes on two cores.
-local targets = { widths = 170, emulator = 300 }
+local targets = { widths = 60, emulator = 45 }
 local function needs(file)
   if build_of[file] then return "widths" end
   if file:find "/gpu/test_" or file:find "/test_mpi%.lua$" or file:find "/test_run_seeds%.lua$" then return "emulator" end
@@ -83,12 +83,12 @@ local function read(path)
 end
 
 -- What each file took the last time, in seconds; at first, what the long ones take on two cores.
-local long = { gpu = 145, docs = 133, train_script = 66, gpu_ops = 82, bench = 80, faults = 66, episode_page = 59, foreign = 58, signals = 54, mpi = 43,
-  look_at_runs = 41, cores = 39, run_sources = 37, terminal = 36, limits = 35, one_truth = 34, verdicts = 33, minute = 33, credit = 30, kept_file = 29,
-  altered = 29, without_root = 28, gpu_train = 28, report = 27, python = 27, sizes = 26, report_markdown = 26, gpu_envs = 26, gated_linear = 26, tune = 25,
-  tree = 25, readings = 25, memory_story = 25, cluster = 25, provenance = 24, ops = 22, used_is_read = 21, solved = 21, decays = 21, rooms_c = 20,
-  gym = 60, train = 60, envs = 40, learners = 35, core_rehearsal = 30, check = 30, dict_observations = 30, own_parts = 25, action_masks = 25 }
-local kept_in, took, OTHERS = os.getenv "MNEME_BUILD" or here .. "build", {}, 5
+local long = { docs = 90, signals = 45, gpu_ops = 45, faults = 40, web = 35, episode_page = 32, foreign = 32, one_truth = 32, mpi = 30, cores = 27,
+  gym = 27, run_sources = 26, minute = 25, limits = 25, gpu = 25, look_at_runs = 24, without_root = 22, export_step = 22, python = 21, terminal = 21,
+  gpu_train = 20, bench = 20, altered = 18, envs = 18, gpu_envs = 18, readings = 16, train = 16, reference = 16, tree = 14, report_markdown = 14,
+  credit = 14, used_is_read = 14, gym_vectors = 14, tune = 13, learners = 13, verdicts = 12, export = 12, decays = 12, train_script = 12, cluster = 11,
+  ops = 11, memory_story = 10, kept_file = 10, timeline = 10, saved = 10, a2c = 10, sweep = 10 }
+local kept_in, took, OTHERS = os.getenv "MNEME_BUILD" or here .. "build", {}, 2
 local failed_before = {}
 local function each_kept(name, pattern, f)
   local file = io.open(kept_in .. "/" .. name)
