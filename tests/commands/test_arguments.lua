@@ -70,10 +70,11 @@ local function name_of(command, option) return ("mneme %s %s="):format(command.n
 t.test("what a parser takes is in help, in the manual page, in docs/commands.md and in completion, and nothing else is", function()
   local man, page = "\n" .. require("mneme.commands.man").page(), files.read(shell.root .. "/docs/commands.md")
   t.eq(page, options.markdown(commands.all()), "docs/commands.md: mneme help commands")
+  local topics = help.topics()
   each(function(command, option)
     local where = name_of(command, option)
     t.ok(type(option[2]) == "string" and #option[2] > 4, where .. " has no meaning")
-    local text = help.text(option[1])
+    local text = help.text(option[1], nil, nil, topics)
     t.ok(text:find("mneme " .. command.name, 1, true) or text:find("%f[%w]" .. command.name .. "%f[%W]"), where .. ": mneme help " .. option[1] .. ": " .. text)
   end)
   for _, c in ipairs(all) do

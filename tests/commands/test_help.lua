@@ -14,14 +14,13 @@ local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
-local topics = {}
-for _, name in ipairs(help.names()) do topics[name] = true end
+local topics = help.topics()
 
 local function knows(name, whose)
   local known = topics[name] or topics[name:gsub("^core%.", "")]
   t.ok(known, ("%s: mneme help %s knows nothing"):format(whose, name))
   if not known then return end
-  local text = help.text(name)
+  local text = help.text(name, nil, nil, topics)
   t.ok(#text > #name + 10 and text:find "\n$", name .. ": " .. text)
 end
 
@@ -69,7 +68,7 @@ end)
 
 t.test("help knows the classes that the comments of functions name", function()
   for _, class in ipairs(require("mneme.commands.api").classes()) do
-    local text = help.text(class.name)
+    local text = help.text(class.name, nil, nil, topics)
     for _, method in ipairs(class.methods) do t.ok(text:find(method.name, 1, true), class.name .. " lacks " .. method.name) end
   end
   t.ok(help.text "Tensor":find ":backward%(options%)", help.text "Tensor")

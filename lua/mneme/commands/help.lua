@@ -331,7 +331,9 @@ local function field_text(topic, first)
 end
 
 -- Every topic: name -> list of functions, each of which gives a text.
-local function topics()
+---What there is a text about, by name: it reads the first lines of all files.
+---@return table<string, (fun(): string)[]>
+function help.topics()
   local all = {}
   local function add(name, text)
     all[name] = all[name] or {}
@@ -376,15 +378,16 @@ local function topics()
 end
 
 ---Is there a page about this word?
-function help.is_topic(word) return topics()[word] ~= nil end
+function help.is_topic(word) return help.topics()[word] ~= nil end
 
 ---The names of all topics, sorted.
-function help.names() return tables.keys(topics()) end
+function help.names() return tables.keys(help.topics()) end
 
 ---The text about an op, environment, core, setting or kind of thing.
 ---@param kind string? "core", "attention", "dataset", "learner", "op" or "env": the one of that name, where something else has it too
 ---@param words string[]? settings of a core, "remember=40"
-function help.text(topic, kind, words)
+---@param all table? help.topics(), from who asks for many texts
+function help.text(topic, kind, words, all)
   if type(topic) ~= "string" then errors.raise(("help: a %s, expected a topic such as \"gru\" or \"mn.cat\""):format(type(topic))) end
   if named_texts[kind] then
     if kind ~= "op" and kind ~= "env" and not (kind == "core" and topic:find "%.lua$") then
@@ -393,7 +396,7 @@ function help.text(topic, kind, words)
     return fold(named_texts[kind](topic, words))
   end
   if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
-  local all = topics()
+  all = all or help.topics()
   if meanings.of_field("topic", topic) then
     local of_commands = setting_topics.of_option(topic)
     return fold(field_text(topic, true) .. (of_commands and "\n" .. of_commands or ""))
