@@ -28,10 +28,13 @@ needed=$(for file in "$@"; do
 done | sort -u)
 font=${MNEME_FONT:-$(find /usr/share/fonts -name DejaVuSans.ttf | head -1)}
 [ -n "$font" ] || echo "bundle.sh: no font was found: pictures will need MNEME_FONT=FILE.ttf" >&2
+# Whose they are, of all at once: dpkg-query reads the lists of all packages.
+real() { basename "$(readlink -f "$1")"; }
+owners=$(for library in $needed ${font:+"$font"}; do echo "*/$(real "$library")"; done | xargs dpkg-query -S 2> /dev/null) || true
 for library in $needed ${font:+"$font"}; do
   case $library in *.ttf) name=DejaVuSans.ttf ;; *) name=$(basename "$library") ;; esac
   cp -L "$library" "$folder/$name"
-  package=$(dpkg-query -S "*/$(basename "$(readlink -f "$library")")" 2> /dev/null | sed -n '1s/:.*//p')
+  package=$(echo "$owners" | awk -v n="/$(real "$library")" 'substr($0, length($0) - length(n) + 1) == n { sub(/:.*/, ""); print; exit }')
   cp "/usr/share/doc/$package/copyright" "$folder/licences/$package.txt" 2> /dev/null ||
     echo "bundle.sh: $library: its licence was not found; add it before you pass this on" >&2
 done
