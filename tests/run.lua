@@ -99,7 +99,7 @@ each_kept("test_times", "(%S+) (%d+)\n", function(name, seconds) took[name] = to
 each_kept("test_failed", "(%S+)\n", function(name) failed_before[name] = true end)
 local function expected(file)
   local name = file:match "[^/]*$"
-  return took[name] or long[name:match "^test_(.*)%.lua$"] or OTHERS
+  return took[name] or long[name:match "^test_([%w_]+)%.lua"] or OTHERS
 end
 
 -- Where all files are run, a lane for each processor and one more, for what only waits: this program starts itself again, in sessions of
