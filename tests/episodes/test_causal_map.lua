@@ -60,6 +60,7 @@ for _, case in ipairs(core_rig.cases()) do
       local p = wanderer(case.settings)
       local nothing = { seed = SEED, act = false, most = ENVS, first = 0 }
       local untouched = paired_episodes.round(p, interventions.new(p, {}), nothing)
+      for _, o in ipairs(untouched) do o.seen = nil end          -- what pairs are compared by
       local as_they_are = {}
       for i, o in ipairs(map.outcomes) do as_they_are[i] = { score = o.score, ret = o.ret, length = o.length } end
       t.eq(mn.json.encode(untouched), mn.json.encode(as_they_are))
