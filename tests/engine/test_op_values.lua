@@ -397,7 +397,7 @@ for _, case in ipairs(exact) do
 end
 
 t.test("tanh keeps the sign of zero; the limits are exact", function()
-  local x = mn.tensor { -0.0, math.huge, -math.huge, 30 }
+  local x = mn.tensor { -1 / math.huge, math.huge, -math.huge, 30 }          -- -0: LuaJIT for arm64 reads the literal as 0
   local y = ops.tanh(x):data()
   t.eq(1 / y[0], -math.huge) t.eq(y[1], 1) t.eq(y[2], -1) t.eq(y[3], 1)
   local s = ops.sigmoid(x):data()

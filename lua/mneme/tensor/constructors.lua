@@ -209,8 +209,9 @@ function constructors.randint(low, high, shape, options)
   local t = tensor.new(sizes("randint", "i32", shape, options_of("randint", options) or {}))
   tensor.number(low, t:dtype())
   tensor.number(high - 1, t:dtype())
-  local fraction, p = fractions("randint", t:size()), t:data()
-  for i = 0, t:size() - 1 do p[i] = low + math.floor(fraction(i) * (high - low)) end
+  local fraction, p, span = fractions("randint", t:size()), t:data(), high - low
+  local half = span > 2 ^ 31 and 2 ^ 31 or 0         -- each term fits into 32 bits: LuaJIT for arm64 cuts those of a sum that is stored into them
+  for i = 0, t:size() - 1 do p[i] = low + half + math.floor(fraction(i) * span - half) end
   return t
 end
 
