@@ -59,7 +59,8 @@ local function fail(self, problem, hint) errors.raise(("%s: %s"):format(self.id,
 -- A worker has gone or is late: what the others say is of no use.
 local function lost(self)
   self.failed, self.begun = true, nil
-  fail(self, ffi.string(C.mn_error(engine.ctx)))
+  local why = ffi.string(C.mn_error(engine.ctx))
+  fail(self, why, why:find "not answered in time" and ("timeout=%g: seconds that a step may take"):format(self.timeout) or nil)
 end
 
 local function tell(self, w, request)
