@@ -18,7 +18,7 @@ return function(oldest)
     local venv = shell.build .. (oldest and "/python-oldest" or "/python")
     local wanted = oldest and ("'gymnasium==%s.0'"):format(least) or ("'gymnasium>=%s'"):format(least)
     local said, status = shell.run(shell.root, ([[flock '%s.lock' sh -c "'%s/bin/python' -c 'import gymnasium, pytest' 2>/dev/null || ]]
-      .. [[{ python3 -m venv '%s' && '%s/bin/pip' -q install --no-compile %s pytest; }"]]):format(venv, venv, venv, venv, wanted))
+      .. [[{ python3 -m venv '%s' && '%s/bin/pip' -q install %s pytest; }"]]):format(venv, venv, venv, venv, wanted))
     if status == 0 then k.found = venv .. "/bin/python" else k.why = "no gymnasium and pytest: " .. (said:match "[^\n]+" or "") end
   end
   return k.found, k.why, version
