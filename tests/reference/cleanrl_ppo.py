@@ -8,6 +8,7 @@
 
 The file's text is not changed; what it imports is: distutils and tensorboard, which need not be there, are stand-ins; SyncVectorEnv resets in the
 same step and gives final_info as a list, and TransformObservation takes two arguments, as in Gymnasium 0.28, for which the file was written.
+All environments share one running mean and variance of observations, and one of returns, as ours do: each for itself, they learn more slowly.
 The last line is the mean return of the last 100 episodes, and of all: [-151.2, -420.5]."""
 import sys
 import types
@@ -65,8 +66,21 @@ class Sync(gym.vector.SyncVectorEnv):
         return observations, rewards, terminated, truncated, info
 
 
+def share(wrapper, name, shared={}):
+    """All wrappers of a class have the statistics of the first."""
+    begin = wrapper.__init__
+
+    def init(self, *given, **more):
+        begin(self, *given, **more)
+        setattr(self, name, shared.setdefault(name, getattr(self, name)))
+
+    wrapper.__init__ = init
+
+
 def main():
     import torch
+    share(gym.wrappers.NormalizeObservation, "obs_rms")
+    share(gym.wrappers.NormalizeReward, "return_rms")
     torch.set_num_threads(1)
     stand_in("distutils")
     stand_in("distutils.util", strtobool=lambda text: text.lower() in ("1", "true", "yes"))
