@@ -8,7 +8,7 @@ local agalite = { "agalite", n_layers = 1, d_model = 32, d_head = 16, n_heads = 
 local memories = {
   { label = "mingru, window", set = { core = mingru, credit = "window" } }, { label = "mingru, exact", set = { core = mingru, credit = "exact" } },
   { label = "agalite, window", set = { core = agalite, credit = "window" } }, { label = "agalite, exact", set = { core = agalite, credit = "exact" } },
-  { label = "gru", set = { core = { "gru", d_model = 64 } } },
+  { label = "gru", set = { core = { "gru", d_model = 64, remember = "chrono" } } },
 }
 
 local function solves(corridor, core)
