@@ -33,6 +33,7 @@ return mn.study {
     ratio = { "its length, of the whole gradient's, mean over the training", range = { 0, math.huge }, mean_of = "credit/ratio" },
   },
   figures = {
+    { "bars", y = "cosine", x = "memory", by = "credit", title = "cosine with the whole gradient" },
     { "curves", y = "credit/cosine", by = "memory", where = { credit = "window" }, title = "with the window: cosine with the whole gradient" },
     { "curves", y = "credit/cosine", by = "memory", where = { credit = "exact" }, title = "with exact credit: cosine with the whole gradient" },
     { "bars", y = "ratio", x = "memory", by = "credit", title = "length, of the whole gradient's" },
