@@ -8,13 +8,14 @@ local function agalite(layers)
   return { "agalite", n_layers = layers, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, remember = "chrono:20" }
 end
 local function mingru(layers) return { "mingru", d_model = 32, n_layers = layers, remember = "chrono:20" } end
-local cores = { ["mingru, one layer"] = mingru(1), ["mingru, two layers"] = mingru(2), ["agalite, one layer"] = agalite(1), ["agalite, two layers"] = agalite(2) }
 local names = { "mingru, one layer", "mingru, two layers", "agalite, one layer", "agalite, two layers" }
+local cores = { mingru(1), mingru(2), agalite(1), agalite(2) }
 
 local memories, claims = {}, {}
 for i, name in ipairs(names) do
-  memories[i] = { label = name, set = { core = cores[name] } }
-  claims[i] = { id = "nearer-" .. i, source = "ours", text = ("%s: with exact credit the gradient is nearer to the whole one than with the window."):format(name),
+  memories[i] = { label = name, set = { core = cores[i] } }
+  claims[i] = { id = "nearer-" .. i, source = "ours",
+    text = ("%s: with exact credit the gradient is nearer to the whole one than with the window."):format(name),
     test = { "better", metric = "cosine", a = { memory = name, credit = "exact" }, b = { memory = name, credit = "window" } } }
 end
 claims[#claims + 1] = { id = "whole", source = "ours", text = "mingru, one layer: with exact credit its cosine is at least 0.999.",
