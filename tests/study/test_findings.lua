@@ -125,6 +125,14 @@ t.test("findings: how far back", function()
     end
     says("| %s |", table.concat(cells, " | "))
   end
+  local function far(credit) return solved("far_cue_1000", "memory=mingru__" .. credit, 0.9) end
+  says("in %d seeds of 10 with exact credit and in %d of 10 with the window: **holds** (p < 0.001; `far_cue_1000`)", far "exact", far "window")
+  local function chain(credit) return solved("memory_chain_quick", "length=32,memory=mingru__" .. credit, 0.9) end
+  says("succeeds in %d seeds of 10 by exact credit and in %d of 10 by gradients of one step: **holds** (p = 0.011; `memory_chain quick=1`)", chain "exact",
+    chain "trace")
+  local function angle(credit, of) return mean("credit_angle", "cosine", ("credit=%s,memory=%s"):format(credit, of)) end
+  says("rises from %.2f to %.2f for minGRU of one layer, from %.2f to %.2f of two", angle("window", "mingru__one_layer"), angle("exact", "mingru__one_layer"),
+    angle("window", "mingru__two_layers"), angle("exact", "mingru__two_layers"))
 end)
 
 t.test("findings: sequences", function()
