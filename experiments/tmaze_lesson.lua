@@ -6,7 +6,7 @@ local mn = require "mneme"
 local cfg = mn.config({
   corridor = 1000, lesson = 260, walk = 5, core = { "agalite", n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, remember = "chrono:1000" },
   learner = "a2c", credit = "exact", steps = 2e6, num_envs = 8, num_steps = 32, hidden = 64, lr = 1e-3, entropy_coef = 0, gamma = 0.99, lambda = 0.95,
-  bootstrap_truncated = 0, stop_score = 0.97, quick = { corridor = 300, steps = 1e5 },
+  bootstrap_truncated = 0, stop_score = 0.97, quick = { corridor = 300, steps = 1e6 },
 }, {
   corridor = { "cells from the cue to the junction", range = { 257, 2048 } },
   lesson = { "cells of the corridor in which it learns first, for at most `steps`, too; 0: none", range = { 0, 2048 } },
