@@ -23,12 +23,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { CONNECTIONS = 48, IDLE = 20, MEMORY = 16 << 10, READERS = 16, PATIENCE = 20, BODY = 4096, EVENTS = 256, TOKEN = 128, ADDRESS = 1024 };
+enum { CONNECTIONS = 256, IDLE = 20, STRANGER = 3, MEMORY = 16 << 10, READERS = 16, PATIENCE = 20, BODY = 4096, EVENTS = 256, TOKEN = 128, ADDRESS = 1024 };
 
 /* What of libmicrohttpd is used. */
 #define MHD_FUNCTIONS(F) \
   F(add_response_header) F(create_response_from_buffer) F(destroy_response) F(get_daemon_info) F(lookup_connection_value) F(queue_response) \
-  F(resume_connection) F(start_daemon) F(stop_daemon) F(suspend_connection)
+  F(resume_connection) F(set_connection_option) F(start_daemon) F(stop_daemon) F(suspend_connection)
 #define POINTER(name) __typeof__(MHD_##name) *name;
 static struct { MHD_FUNCTIONS(POINTER) } mhd;
 
@@ -218,6 +218,7 @@ static enum MHD_Result answer(void *cls, struct MHD_Connection *c, const char *u
                            "printed\n" : status == 421 ? "this is a server of this machine: open it as localhost\n" : "no\n");
     if (!(*mine = r = calloc(1, sizeof *r))) return MHD_NO;
     r->connection = c;
+    mhd.set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)IDLE);          /* who has the token may take its time */
     return MHD_YES;
   }
   if (*n) {                                                           /* a piece of its body; one that is too long ends the connection */
@@ -278,7 +279,7 @@ mn_web *mn_web_new(mn_ctx *mn, const char *html, const char *token, int port) {
   errno = 0;
   w->daemon = mhd.start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer, w,
     MHD_OPTION_EXTERNAL_LOGGER, quiet, NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed, w,
+    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STRANGER, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed, w,
     MHD_OPTION_END);
   const int why = errno;
   pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -176,6 +176,14 @@ test("whoever reads nothing delays nobody", function(s)
   for i = 1, 5 do t.eq(#select(2, http.answer(deaf[i], 20)), #large, "and gets its own page in the end") end
 end)
 
+test("a hundred connections that say nothing keep nobody out, and end", function(s)
+  show(s.w, "page")
+  local mute = {}
+  for i = 1, 100 do mute[i] = http.send(s.port, "GET /pa") end
+  t.eq(s.ask("GET", "/page?after=0"), 200)
+  for i = 1, 100 do t.ok(select(4, http.answer(mute[i], 15)), "within 15 s, and not 20 as of those who have the token") end
+end)
+
 test("at most 16 pages wait; the next one is refused", function(s)
   local waiting = {}
   for i = 1, 16 do waiting[i] = s.send("GET", "/page?after=0") end
