@@ -61,6 +61,15 @@ t.test("gpu: updates by PPO are the CPU's", function()
   compare(trained("learner=ppo" .. there, "ppo-gpu"), trained("learner=ppo", "ppo-cpu"), 2e-5)
 end)
 
+t.test("gpu: updates by PQN are the CPU's, and stream refuses a GPU", function()
+  local words = "learner=pqn window=2 epsilon_decay=0.5 steps=90"
+  compare(trained(words .. there, "pqn-gpu"), trained(words, "pqn-cpu"), 2e-5)
+  for _, name in ipairs { "stream", "stream_q" } do
+    local said, status = mneme(("run tmaze quick=1 learner=%s run=%s-gpu"):format(name, name) .. there)
+    t.ok(status == 2 and said:find "learns after every step" and said:find "device=cpu", said)
+  end
+end)
+
 cores.mingru = "core=mingru core.d_model=6 core.n_layers=2"
 for _, learner in ipairs { "a2c", "ppo" } do
   for _, name in ipairs { "agalite", "mingru" } do

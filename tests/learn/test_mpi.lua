@@ -131,6 +131,8 @@ local cases = {
   { "PPO with one minibatch", "learner=ppo target_kl=0.01" },
   { "A2C, normalised", "norm_obs=1 norm_reward=1 previous=action,reward own=1" },
   { "PPO, normalised and clipped", "learner=ppo norm_obs=1 norm_reward=1 clip_reward=1" },
+  { "PQN with a window in front", "learner=pqn window=4 epsilon_decay=0.5" },
+  { "A2C by exact credit", "credit=exact core=mingru core.d_model=16 core.d_in=16" },
 }
 for i, case in ipairs(cases) do
   t.test("two ranks are one process: " .. case[1], function()

@@ -124,6 +124,9 @@ function Stream:prepare()
   if self.credit == "window" then
     errors.usage(what .. ": credit=window: there is no window, each step is learned from alone", "credit=trace, or credit=exact")
   end
+  if engine.device ~= "cpu" then
+    errors.usage(("%s: it learns after every step, which device=%s would take longer to begin than to do"):format(what, engine.device), "device=cpu")
+  end
   if ranks.size > 1 then errors.usage(what .. ": it trains in one process", "num_envs streams, which share their parameters") end
   if self.extra.terms[1] or next(self.modules) then errors.usage(what .. ": its traces are of the agent alone, and take no aux and no modules") end
   self.alone = self.B == 1 and not agent:acts_apart()
