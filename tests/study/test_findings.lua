@@ -18,9 +18,9 @@ local function runs(name, of)
   end
   return kept[name][of] or error(("%s has no run %s"):format(name, of))
 end
-local function solved(name, of)
+local function solved(name, of, fresh)
   local n = 0
-  for _, metrics in ipairs(runs(name, of)) do if metrics.score >= 0.97 then n = n + 1 end end
+  for _, metrics in ipairs(runs(name, of)) do if metrics.score >= 0.97 and (not fresh or metrics.fresh_score >= fresh) then n = n + 1 end end
   return n
 end
 local function mean(name, metric, ...)
@@ -115,6 +115,16 @@ t.test("findings: which memory solves long corridors", function()
   says("The learned feature map does best, %d.", gated "nn")
   says("not against GTrXL with 256 steps, %d of %d and %d of %d |", large "agalite_long", #runs("tmaze_solved_full", "core=agalite_long,corridor=200"),
     large "gtrxl_256", #runs("tmaze_solved_full", "core=gtrxl_256,corridor=200"))
+end)
+
+t.test("findings: how far back", function()
+  for _, corridor in ipairs { 60, 100 } do
+    local cells = { corridor }
+    for i, memory in ipairs { "mingru__exact", "mingru__window", "agalite__exact", "agalite__window", "gru" } do
+      cells[i + 1] = solved("far_cue_quick", ("corridor=%d,memory=%s"):format(corridor, memory), 0.9)
+    end
+    says("| %s |", table.concat(cells, " | "))
+  end
 end)
 
 t.test("findings: sequences", function()
