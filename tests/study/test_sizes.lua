@@ -31,6 +31,14 @@ end
 
 local function checkpoint(folder) return files.read(folder .. "/checkpoints/" .. files.list(folder .. "/checkpoints")[1]) end
 
+t.test("a script's core that remembers as far as its environment asks gives way to one that is told how far", function()
+  files.write(here .. "/chrono.lua", { (files.read(here .. "/own.lua"):gsub("d_ffn = 32 }", 'd_ffn = 32, remember = "chrono" }')) })
+  for _, words in ipairs { "core=mingru core.remember=chrono:9", "core=mingru core.remember=4 core.d_model=8", "core=gru" } do
+    local said, status = shell.mneme(here, ("run chrono.lua run=c%d %s"):format(#words, words))
+    t.eq(status, 0, said)
+  end
+end)
+
 t.test("another core is as large as the script's own; with its width named, the run has the same bits", function()
   local own, said = run ""
   t.ok(not said:find("size=", 1, true) and not said:find("published", 1, true), said)

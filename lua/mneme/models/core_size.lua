@@ -90,7 +90,9 @@ end
 ---@param d_in integer? of the core
 ---@param build fun(core: Core): Module
 local function count(spec, d_in, build)
-  return nn.dry(function() return build(core.new(with_input(spec, d_in))):count() end)
+  local settings = with_input(spec, d_in)
+  settings.remember = nil                  -- counts nothing, and "chrono" asks for an environment
+  return nn.dry(function() return build(core.new(settings)):count() end)
 end
 
 -- The layers of a core that names none: as much shallower or deeper than published as the script's own.
