@@ -24,6 +24,7 @@ if cfg.lesson > 0 and not resumed then
   local lesson = mn.learner(cfg, maze(cfg.lesson), agent)
   lesson:begin()
   repeat lesson:advance() until lesson:over() or lesson.step >= cfg.steps
-  print(("lesson: corridor %d, %d steps, score %.2f"):format(cfg.lesson, lesson.step, lesson.finished:score() or 0))
+  local score = lesson:shown().score
+  print(("lesson: corridor %d, %d steps, score %s"):format(cfg.lesson, lesson.step, score and ("%.2f"):format(score) or "unknown"))
 end
 return mn.learner(cfg, env, agent):train()

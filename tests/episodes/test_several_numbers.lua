@@ -97,8 +97,9 @@ for name, make in pairs(makers) do
     local learner = mn.a2c({ steps = 64, num_steps = 8, seed = 1 }, env, agent_for(env))
     local writer = live_publisher.writer(learner, folder .. "/live", "test", function() return learner.step end)
     local reader, tell, seen, space = live_channel.reader(folder .. "/live"), learner.watch, 0, env.action_space
-    writer.due, writer.wanted = function() return true end, function() return 1 end
+    writer.due = function() return true end
     learner.watch = function(at, piece)
+      writer.wanted = 1
       tell(at, piece)
       local now = reader:next()
       t.eq(now.action, nil)
