@@ -57,7 +57,7 @@ all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## build the program 
 
 $(B)/libmneme.so: $(ENGINE)
 	@echo "ld $@"
-	@$(CC) $(ALL_C) -shared -Wl,-soname,libmneme.so -Wl,-z,nodelete $(BUNDLED) $(LDFLAGS) -o $@.new $^ -lpng -lgif -lz -ldl -lpthread -lm && mv $@.new $@
+	@$(CC) $(ALL_C) -shared -Wl,-soname,libmneme.so,-z,nodelete,--build-id $(BUNDLED) $(LDFLAGS) -o $@.new $^ -lpng -lgif -lz -ldl -lpthread -lm && mv $@.new $@
 
 $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 	@echo "ld $@"

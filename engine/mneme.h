@@ -327,6 +327,7 @@ int         mn_file_cut(mn_ctx *mn, const char *path, double bytes);      /* tru
 int         mn_file_move(mn_ctx *mn, const char *path, const char *to);   /* to NULL: removes it */
 int         mn_folder_make(mn_ctx *mn, const char *path);                 /* with its parents; 1: made, 0: existed */
 uint32_t    mn_crc32c(uint32_t crc, const void *data, double bytes);      /* begin with 0 */
+int         mn_code_sum(const char *path, bool is_file, uint32_t *crc);   /* adds a file, or the .lua and .py files of a folder and those within */
 void        mn_sha256(const void *data, double bytes, char text[65]);     /* digits of the digest */
 /* an allocator for libraries that do not report failed allocations: see lua/mneme/base/json.lua */
 void       *mn_memory_new(size_t bytes);

@@ -1,8 +1,10 @@
 /* file.c -- reads files as a whole, writes them completely or not at all, appends and truncates.  Every file that
 ** Mneme writes goes through these functions, so "kill -9 at any moment loses nothing that was saved" is ensured
 ** and tested in one place. */
+#define _GNU_SOURCE
 #include "base/open_file.h"
 #include "op.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -311,6 +313,9 @@ uint32_t mn_crc32c(uint32_t crc, const void *data, double bytes) {
   const uint8_t *p = data;
   size_t n = (size_t)bytes;
   crc = ~crc;
+#ifdef __SSE4_2__                                     /* the same numbers, five times as fast */
+  for (uint64_t eight; n >= 8; n -= 8, p += 8) memcpy(&eight, p, 8), crc = (uint32_t)__builtin_ia32_crc32di(crc, eight);
+#endif
   for (; n >= 8; n -= 8, p += 8) {
     uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
     crc = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^
@@ -318,4 +323,53 @@ uint32_t mn_crc32c(uint32_t crc, const void *data, double bytes) {
   }
   for (; n; n--) crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
   return ~crc;
+}
+
+enum { AT_ONCE = 1 << 18, NOTES = 4096 };          /* bytes read at once; of a library, where its notes are */
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static bool ends(const char *name, const char *with) {
+  size_t n = strlen(name), m = strlen(with);
+  return n > m && !strcmp(name + n - m, with);
+}
+
+/* Add a file, or what mn_code_sum says of a folder; `text` has room for AT_ONCE bytes.  0: there is neither; -1: no memory, or it cannot be read. */
+static int add_code(int at, const char *name, bool is_file, uint32_t *crc, char *text) {
+  int fd = openat(at, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (is_file ? 0 : O_DIRECTORY)), status = 1;
+  if (fd < 0) return 0;
+  if (is_file) {
+    ssize_t n = read(fd, text, AT_ONCE);
+    const char *id = n > 2 * NOTES && !memcmp(text, "\177ELF", 4) ? memmem(text, NOTES, "\24\0\0\0\3\0\0\0GNU", 12) : NULL;
+    if (id) *crc = mn_crc32c(*crc, id, 12 + 20);
+    else for (; n > 0; n = n < AT_ONCE ? 0 : read(fd, text, AT_ONCE)) *crc = mn_crc32c(*crc, text, (double)n);
+    close(fd);
+    return n < 0 ? -1 : 1;
+  }
+  DIR *folder = fdopendir(fd);
+  char **names = NULL;
+  size_t n = 0;
+  for (struct dirent *e; folder && status > 0 && (e = readdir(folder)); ) {
+    if (*e->d_name == '.') continue;
+    char **more = n & (n - 1) ? names : realloc(names, (n ? 2 * n : 1) * sizeof *names);
+    if (more) names = more;
+    if (!more || !(names[n] = strdup(e->d_name))) status = -1; else n++;
+  }
+  if (n) qsort(names, n, sizeof *names, by_name);
+  for (size_t i = 0; i < n; i++) {
+    if (status > 0 && add_code(fd, names[i], ends(names[i], ".lua") || ends(names[i], ".py"), crc, text) < 0) status = -1;
+    free(names[i]);
+  }
+  free(names);
+  if (folder) closedir(folder); else close(fd);
+  return folder ? status : -1;
+}
+
+/* CRC-32C of a file, or of all .lua and .py files of a folder and of those in it, one after another in the order of their names, added to `crc`: of a
+** program of many files, in a tenth of the time that Lua needs.  Of a library that the linker gave a build id (SHA-1 of what it linked) that id is
+** enough.  0: there is no such file or folder; -1: it cannot be read. */
+int mn_code_sum(const char *path, bool is_file, uint32_t *crc) {
+  char *text = malloc(AT_ONCE);
+  int status = text ? add_code(AT_FDCWD, path, is_file, crc, text) : -1;
+  free(text);
+  return status;
 }

@@ -97,6 +97,29 @@ t.test("crc32c: the check value of the standard, and in parts", function()
   t.eq(bit.tohex(C.mn_crc32c(0, ("\0"):rep(32), 32)), "8a9136aa", "32 zeros (RFC 3720 B.4)")
 end)
 
+t.test("the sum of a program: its code in the order of names, whatever else lies there; of a library the linker's own", function()
+  local made, sum = dir .. "/program", ffi.new "uint32_t[1]"
+  local function of(path, is_file)
+    sum[0] = 0
+    return C.mn_code_sum(path, is_file or false, sum) == 1 and bit.tohex(sum[0]) or nil
+  end
+  files.make_folder(made .. "/b/c")
+  local long = ("x = 1\n"):rep(2 ^ 17)                      -- read in several pieces
+  local here = { ["z.lua"] = "z", ["a.py"] = "a", ["b/c/d.lua"] = long, ["B.lua"] = "B", ["b.md"] = "m", ["b/.e.lua"] = "e" }
+  for name, text in pairs(here) do put(made .. "/" .. name, text) end
+  t.eq(of(made), files.crc("B" .. "a" .. long .. "z"))
+  t.eq(of(made .. "/b/c/d.lua", true), files.crc(long))
+  t.ok(of(made .. "/none") == nil and of(made .. "/none", true) == nil)
+  local linked, copy = files.read(engine.library), made .. "/copy.so"
+  local at = linked:find("\20\0\0\0\3\0\0\0GNU\0", 1, true)
+  put(copy, linked)
+  local before = of(copy, true)
+  put(copy, linked:sub(1, at + 11) .. string.char((linked:byte(at + 12) + 1) % 256) .. linked:sub(at + 13))
+  t.ok(before == of(engine.library, true) and before ~= of(copy, true))
+  put(copy, "#" .. linked)
+  t.eq(of(copy, true), files.crc("#" .. linked), "what is no library counts whole")
+end)
+
 -- ---- JSON ----
 
 t.test("JSON: what is written reads back the same, with exact numbers", function()

@@ -126,14 +126,14 @@ end
 function given_words.check_keys(own, about, known)
   local where, code = errors.position(), nil
   for _, key in ipairs(own) do
-    local near = about[key] == nil and where and errors.nearest(key, known)
-    near = near and math.abs(#near - #key) <= math.max(1, math.floor(#key / 3)) and near              -- "stop" is no slip of "stop_score"
-    if near and not code then
+    local unsure = about[key] == nil and where
+    if unsure and not code then
       local texts = { errors.text_of("@" .. where:match "^(.*):%d+$") }
       for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
       code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
     end
-    if near and code ~= "" and not mentions(code, key) then
+    local near = unsure and code ~= "" and not mentions(code, key) and errors.nearest(key, known)
+    if near and math.abs(#near - #key) <= math.max(1, math.floor(#key / 3)) then                     -- "stop" is no slip of "stop_score"
       errors.raise(("unknown setting '%s'; did you mean '%s'?"):format(key, near), { status = 2, where = text_places.of_key(where, key),
         hint = ("nothing reads %s here; a setting of your own gets a text: mn.config({ ... }, { %s = \"what it is\" })"):format(key, key) })
     end

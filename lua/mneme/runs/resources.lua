@@ -93,6 +93,10 @@ end
 -- What a pattern finds in a file; nil where there is no such file or nothing is found.
 local function found(path, pattern) return (read(path) or ""):match(pattern) end
 
+---The name of this machine in its network; nil: unknown.
+---@return string?
+function resources.host() return found("/proc/sys/kernel/hostname", "[^\n]+") end
+
 ---Describes this machine; fields that it does not report are missing.
 ---@return table { processor, cores = processors that this process may use, memory_gib, system, compiler, blas, vectors, lua }
 function resources.machine()

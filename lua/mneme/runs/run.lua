@@ -2,6 +2,7 @@
 -- Files appear whole or not at all, so kill -9 at any moment loses at most the steps since the last
 -- checkpoint.  A checkpoint holds no clock, path or host: equal runs give equal files.
 local ffi = require "ffi"
+local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local checkpoints = require "mneme.runs.checkpoints"
 local config = require "mneme.runs.config"
@@ -83,8 +84,13 @@ local function program()
 end
 -- A folder may bring a .git of its own, whose settings name programs: none of them is run.
 -- Where that folder declares a filter, which comparing files would run, whether they differ stays unknown.
-local GIT = "GIT_OPTIONAL_LOCKS=0 git --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager= "
+local GIT = "GIT_OPTIONAL_LOCKS=0 exec git --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager= "
 local function commit()
+  local at = not os.getenv "GIT_DIR" and lfs.currentdir()
+  while at and not lfs.attributes(at .. "/.git", "mode") do
+    if at == "" then return nil end                    -- git starts slowly, and would find nothing
+    at = at:match "^(.*)/"
+  end
   local id = command(GIT .. "rev-parse HEAD")
   if not id or command(GIT .. "config --show-scope --get-regexp '^filter[.].*[.](clean|process)$' | grep -E '^(local|worktree)'") then return id end
   return id .. (command(GIT .. "status --porcelain --untracked-files=no --ignore-submodules=all") and "-dirty" or "")
@@ -95,7 +101,7 @@ local made_at
 ---The host of everything that this process does and what machine that is, and the commit: that of the folder that we are in,
 ---where scripts are worked on, or else the program's, which is `program`: { commit, program, host, machine }; asked for once.
 function run.made_at()
-  made_at = made_at or { commit = commit() or program(), program = program(), host = command "uname -n", machine = resources.machine() }
+  made_at = made_at or { commit = commit() or program(), program = program(), host = resources.host(), machine = resources.machine() }
   return made_at
 end
 

@@ -27,20 +27,15 @@ end
 
 local program
 
----A checksum of the program: the engine's library and all code of lua/mneme.
+---A checksum of the program: the engine's library and all code of lua/mneme (CRC-32C in hexadecimal digits).
 function run_sources.program()
   if program then return program end
-  local crc = "00000000"
-  local function add(path) crc = files.sum(path, nil, crc) end
-  local function walk(folder)
-    for _, name in ipairs(files.list(folder)) do
-      local path = folder .. "/" .. name
-      if lfs.attributes(path, "mode") == "directory" then walk(path) elseif name:find "%.lua$" or name:find "%.py$" then add(path) end
-    end
+  local crc = ffi.new "uint32_t[1]"
+  local library, code = engine.build .. "/libmneme.so", registry.root .. "lua/mneme"
+  if engine.C.mn_code_sum(library, true, crc) < 0 or engine.C.mn_code_sum(code, false, crc) < 1 then
+    errors.fail(("the program's own files cannot be read: %s, %s"):format(library, code))
   end
-  if files.is_file(engine.build .. "/libmneme.so") then add(engine.build .. "/libmneme.so") end
-  walk(registry.root .. "lua/mneme")
-  program = crc
+  program = ("%08x"):format(crc[0])
   return program
 end
 
