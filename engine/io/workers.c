@@ -250,6 +250,15 @@ static bool look(mn_workers *all, slot *s) {
   return done;
 }
 
+/* Has a worker gone while we wait for another? */
+static int another_gone(mn_ctx *mn, mn_workers *all) {
+  for (int i = 0; i < all->n; i++) {
+    struct pollfd p = { all->each[i].at, 0, 0 };
+    if (poll(&p, 1, 0) > 0 && p.revents & POLLHUP) return gone(mn, all, i);
+  }
+  return 0;
+}
+
 /* Wait until worker i is done with the round, until that time of mn_clock. */
 static int wait_done(mn_ctx *mn, mn_workers *all, int i, double until) {
   slot *s = &all->slots[i];
@@ -266,7 +275,7 @@ static int wait_done(mn_ctx *mn, mn_workers *all, int i, double until) {
       if (got == 0 || (got < 0 && errno != EINTR)) return gone(mn, all, i);
       if (got > 0 && c == '.' && recv(w->at, &c, 1, 0) <= 0) return gone(mn, all, i);
     } else {
-      if (seen(&s->asleep) && say(mn, all, i, "s", 1) < 0) return -1;
+      if (another_gone(mn, all) < 0 || (seen(&s->asleep) && say(mn, all, i, "s", 1) < 0)) return -1;
       if (mn_clock(false) > until) return wait_for(mn, all, i, 0);
     }
   }

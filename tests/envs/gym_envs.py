@@ -39,6 +39,26 @@ class Walk(gym.Env):
         return picture
 
 
+class Mortal(Walk):
+    """Its process is killed in its step number `at`, counted over all episodes; with slow=SECONDS that of an even seed alone, while the others take that long."""
+    def __init__(self, at=0, slow=0):
+        super().__init__()
+        self.at, self.slow, self.steps, self.first = at, slow, 0, None
+
+    def reset(self, seed=None, options=None):
+        self.first = self.first or seed
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == self.at and self.slow and self.first % 2:
+            time.sleep(self.slow)
+        elif self.steps == self.at:
+            print("the last words", flush=True)
+            os.kill(os.getpid(), 9)
+        return super().step(action)
+
+
 class Shows(gym.Env):
     """Observes values of a space that its step number decides, and pays the number that its action stands for."""
     def __init__(self, kind="box", actions="discrete"):
@@ -235,17 +255,20 @@ class Odd(gym.Env):
 
 
 class Free(gym.Env):
-    """Begins as it likes, whatever the seed, and goes on by rules that a copy keeps, or loses."""
+    """Begins as it likes, whatever the seed, and goes on by rules that a copy keeps ("free"), that only copy.deepcopy keeps ("deep"), or that it loses."""
     observation_space, action_space = spaces.Box(-100, 100, (1,), np.float32), spaces.Discrete(2)
 
     def __init__(self, how="free"):
         self.how, self.x, self.t = how, 0.0, 0
 
     def __deepcopy__(self, memo):
-        other = Free(self.how)
-        if self.how == "free":
+        other = type(self)(self.how)
+        if self.how != "loses":
             other.__dict__.update(self.__dict__)
         return other
+
+    def __reduce__(self):
+        return (type(self), (self.how,), self.__dict__) if self.how == "free" else (type(self), (self.how,))
 
     def look(self):
         return np.array([self.x], np.float32)
@@ -259,3 +282,12 @@ class Free(gym.Env):
         self.t += 1
         self.x = (3.7 * self.x + action) % 1
         return self.look(), float(self.x > 0.5), self.t == 30, False, {"success": float(self.x > 0.5)} if self.t == 30 else {}
+
+
+class Declared(Free):
+    """Declares its state; one that forgets part of it is found out."""
+    def get_state(self):
+        return (self.x, self.t) if self.how == "loses" else (0.5, self.t)
+
+    def set_state(self, state):
+        self.x, self.t = state

@@ -337,40 +337,88 @@ t.test("gym: check says whether an environment can be repeated", function()
   t.ok(status == 0, said)
 end)
 
+-- Of each class: in which form its copies go on alike.
+local forms = { { "Free", "free", "pickle" }, { "Free", "deep", "deepcopy" }, { "Free", "loses", nil }, { "Declared", "loses", "state" },
+  { "Declared", "free", "pickle" } }
+
 t.test("gym: copies of an environment stand for seed and actions where it is not reproducible; one that loses its state is found out", function()
-  for how, works in pairs { free = true, loses = false } do
-    local env = envs.new(FILE .. "Free", { how = how, num_envs = 2, workers = 1 })
+  for _, case in ipairs(forms) do
+    local class, how, form = unpack(case, 1, 3)
+    local env = envs.new(FILE .. class, { how = how, num_envs = 2, workers = 1 })
+    local other = envs.new(FILE .. class, { how = how, num_envs = 2, workers = 2 })
     env:reset()
-    local saved = {}
+    other:reset()
+    t.eq(env:copied(), form, class .. " " .. how)
+    local saved, apart = {}, {}
     for k = 1, 12 do
-      for i = 0, 1 do saved[i] = env:save(i, true) end
+      for i = 0, 1 do saved[i], apart[i] = env:save(i, true), env:save(i, "apart") end
+      t.ok(#apart[1] < 400, "the state itself is not in it, and so in no file")
       env:step { k % 2, 1 }
     end
-    local function on()
+    local function on(e)
       local all = {}
       for k = 1, 20 do
-        local obs, reward, terminated = env:step { k % 3 % 2, 0 }
-        if terminated:data()[0] + terminated:data()[1] > 0 then return table.concat(all, " ") end
+        local obs, reward, terminated, truncated = e:step { k % 3 % 2, 0 }
+        if terminated:data()[0] + truncated:data()[0] + terminated:data()[1] > 0 then return table.concat(all, " ") end
         for i = 0, 1 do all[#all + 1] = ("%.9g %g"):format(obs:data()[i], reward:data()[i]) end
       end
     end
-    local function back()
-      for i = 0, 1 do env:restore(i, saved[i]) end
-      return on()
+    local function back(e, from)
+      for i = 0, 1 do e:restore(i, from[i]) end
+      return on(e)
     end
-    if works then
-      local first = back()
-      t.ok(#first > 40 and first == back() and first == back())
-    else t.raises(back, "not reproducible") end
+    if form then
+      local first = back(env, saved)
+      t.ok(#first > 40 and first == back(env, saved) and first == back(env, saved))
+      if form == "deepcopy" then t.raises(function() back(other, apart) end, "not reproducible")
+      else t.ok(first == back(other, apart) and first == back(other, apart) and first == back(env, apart), class .. ": another process takes it") end
+    else t.raises(function() back(env, saved) end, "not reproducible") end
     env:close()
+    other:close()
   end
-  local free = "run train env=gym:envs.py:Free env.score=success core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=64 learner=a2c run=free"
-  local said, status = mneme(free)
-  t.eq(status, 0, said)
-  said, status = mneme "intervene free erase=all at=5 episodes=4"
-  t.ok(status == 0, said)
-  said, status = mneme "where free episodes=2"                  -- plays columns in processes of their own, where no copies are
-  t.ok(status == 1 and said:find "not reproducible", said)
+  local env = envs.new("gym:CartPole-v1", { num_envs = 1 })
+  t.eq(env:copied(), "pickle")
+  env:close()
+end)
+
+t.test("gym: where and intervene of an environment that cannot be played again, by its copies", function()
+  for name, works in pairs { ["Free env.how=free"] = true, ["Declared env.how=loses"] = true, ["Free env.how=loses"] = false } do
+    local run = name:gsub("%W", "")
+    local words = TRAIN:gsub("minibatches=1 ", ""):gsub("Walk env.score=up", name .. " env.score=success"):format(2, "a2c")
+    local said, status = mneme(words .. "steps=64 run=" .. run)
+    t.eq(status, 0, said)
+    for _, words in ipairs { "intervene %s erase=all at=5 episodes=4", "where %s episodes=3 columns=3" } do
+      said, status = mneme(words:format(run))
+      t.ok(works and status == 0 or status == 1 and said:find "not reproducible", name .. ": " .. said)
+    end
+  end
+  local said, status = mneme "check env=gym:envs.py:Declared env.how=loses"
+  t.ok(status == 1 and said:find "get_state" and said:find "not reproducible", said)
+end)
+
+t.test("gym: a worker that dies in a training: it is named at once, and all that was learned is saved, bit for bit", function()
+  for learner, more in pairs { a2c = "norm_obs=1 norm_reward=1 horizon=5 context=9", ppo = "minibatches=1 previous=action,reward", stream = "" } do
+    local n = learner == "stream" and 1 or 4
+    local words = TRAIN:gsub("minibatches=1 ", ""):gsub("Walk", "Mortal env.at=103"):format(n, learner) .. more .. " threads=2 "
+    local said, status = mneme(words .. ("steps=%d run=dies-%s"):format(64 * 16 * n, learner))
+    t.ok(status == 1 and said:find "was killed by signal 9" and said:find "the last words" and said:find(("as it was at step %d, .*resume=dies%%-%s"):format(
+      96 * n, learner)), said)
+    said, status = mneme(words:gsub("env.at=%d+", "env.at=0") .. ("steps=%d run=lives-%s"):format(96 * n, learner))
+    t.eq(status, 0, said)
+    local values = {}
+    for i, name in ipairs { "dies", "lives" } do
+      local text = files.text(("%s/%s-%s/checkpoints/step-%d.safetensors"):format(here, name, learner, 96 * n))
+      values[i] = text:sub(9 + tonumber(ffi.cast("const uint64_t *", text)[0]))
+    end
+    t.ok(#values[1] > 2000 and values[1] == values[2], learner .. ": what was saved is not what was")
+  end
+  local env = envs.new(FILE .. "Mortal", { at = 2, num_envs = 2, workers = 2, slow = 3 })        -- one dies while the other takes its time
+  env:reset { 3, 1 }                            -- an odd seed, an even one
+  env:step { 0, 0 }
+  local began = engine.C.mn_clock(false)
+  t.raises(function() env:step { 0, 0 } end, "worker 1 of 2 was killed by signal 9")
+  t.ok(engine.C.mn_clock(false) - began < 2.5, "it was not noticed before the other was done")
+  env:close()
 end)
 
 t.test("gym: a file of Python that a folder brings is not run", function()

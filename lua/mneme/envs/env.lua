@@ -332,9 +332,18 @@ end
 
 ---Save one environment as a string: its state, random stream and current episode.
 ---@param i integer the environment, from 0
----@param near boolean? to be restored soon and in this process: an environment of Gymnasium then keeps a copy of itself, where it can
+---@param near boolean|string? to be restored soon: an environment of Gymnasium then keeps a copy of itself, where it can; true: by this Env, "apart":
+---  by any of this program
 ---@return string bytes
 function Env:save(i, near) return open(self):save(index_of(self, i), near) end
+
+---How an environment of Gymnasium can be copied: see save.
+---@return string? "state": as it declares, by get_state() and set_state(state); "pickle"; "deepcopy"; nil: not at all
+function Env:copied() return self.truncates and open(self):copied() or nil end
+
+---Has an environment failed for good in the middle of a rollout?  Then `save` gives what was when that began.
+---@return boolean
+function Env:stopped() return self.truncates and self.world ~= nil and self.world:stopped() end
 
 ---Restore a saved environment, in its own place or another: it continues bit for bit.  Bytes of another environment,
 ---another version or other parameters raise an error.

@@ -21,10 +21,14 @@ local WORKER = debug.getinfo(1, "S").source:match "^@(.*)gym%.lua$" .. "gym_work
 local PATIENCE, TIMEOUT = 120, 60                -- seconds in which a worker makes its environments; in which it steps
 local ALIGN = 64                                 -- of the shared arrays, in bytes
 local MOST_ENVS = 2 ^ 16
+local TRIAL = 200                                -- steps that a worker may take to see whether an environment can be copied
+local ROOM = 256                                 -- actions of an episode that there is room for at first
 
-local world = { roll = scripted.roll, rolled = scripted.rolled, streams_of = scripted.streams_of, draw_row = scripted.draw_row }
+local world = { rolled = scripted.rolled, streams_of = scripted.streams_of, draw_row = scripted.draw_row }
 world.__index = world
 local noted = {}                                 -- notes that were printed
+local states = { first = 1, last = 0 }           -- of environments, by number: for the workers of another one of this program, never in a file
+local HERE = tostring(states):match "0x%x+" or tostring(states)
 
 -- The settings of the bridge; any other is a keyword argument of the environment.
 local own = { num_envs = "number", seed = "number", time_limit = "number", workers = "number", timeout = "number", score = "string", mask = "string",
@@ -166,6 +170,80 @@ local function share(self)
   for w = 0, self.n_workers - 1 do hear(self, w) end
 end
 
+-- ---- the episodes: each is known by its seed and its actions, which are noted here, since a worker may die ----
+
+-- Each environment's stream of seeds, its episode, and its actions: those from `first` on of n are the present episode's.
+local function begin_notes(self)
+  self.notes = {}
+  for i = 0, self.settings.num_envs - 1 do self.notes[i] = { stream = { 0, 0 }, episode = self.settings.vector and 0 or -1, first = 0, n = 0, room = 0 } end
+end
+
+local function note_episode(note, stream, episode)
+  note.stream, note.episode, note.first, note.n = stream or note.stream, episode, 0, 0
+end
+
+local function note_action(self, note, from)
+  local size = self.actions.size
+  if note.n == note.room then
+    local room = math.max(ROOM, 2 * note.room)
+    local more = ffi.new(ffi.typeof("$[?]", self.number), room * size)
+    if note.actions then ffi.copy(more, note.actions, 4 * note.n * size) end
+    note.actions, note.room = more, room
+  end
+  for k = 0, size - 1 do note.actions[note.n * size + k] = from[k] end
+  note.n = note.n + 1
+end
+
+-- An environment was brought to a place, or to the beginning of the episode after it.
+local function note_place(self, note, place, anew)
+  note_episode(note, place.stream, anew and place.episode + 1 or place.episode)
+  for _, action in ipairs(anew and {} or place.actions) do
+    note_action(self, note, ffi.new(ffi.typeof("$[?]", self.number), self.actions.size, action))
+  end
+end
+
+-- A rollout begins: where its environments are is kept until the next one does.
+local function mark(self, obs)
+  self.marked = obs
+  local size = self.actions.size
+  for i = 0, self.settings.num_envs - 1 do
+    local note = self.notes[i]
+    for k = 0, note.first > 0 and (note.n - note.first) * size - 1 or -1 do note.actions[k] = note.actions[note.first * size + k] end
+    note.first, note.n = 0, note.n - note.first
+    note.then_episode, note.then_n = note.episode, note.n
+  end
+end
+
+-- The checksum of an observation, as zlib has it.
+local crc_of = {}
+for k = 0, 255 do
+  local x = k
+  for _ = 1, 8 do x = bit.bxor(bit.rshift(x, 1), bit.band(x, 1) == 1 and 0xEDB88320 or 0) end
+  crc_of[k] = x
+end
+local function crc32(data, bytes)
+  local crc, p = -1, ffi.cast("const uint8_t *", data)
+  for k = 0, bytes - 1 do crc = bit.bxor(bit.rshift(crc, 8), crc_of[bit.band(bit.bxor(crc, p[k]), 255)]) end
+  return bit.bnot(crc) % 2 ^ 32
+end
+
+-- What names the place of environment i: where it is, or where the rollout began in which a worker failed.
+local function place_here(self, i)
+  local note, actions, size = self.notes[i], json.array {}, self.actions.size
+  local first, n, episode, obs = note.first, note.n, note.episode, self.at.obs
+  if self.failed then first, n, episode, obs = 0, note.then_n, note.then_episode, self.marked end
+  if self.settings.vector then return { id = self.id, stream = json.array(note.stream), episode = episode, actions = actions, seen = 0, whole = true } end
+  for t = first, n - 1 do
+    local one = note.actions[t * size]
+    if self.actions.kind ~= "discrete" then
+      one = json.array {}
+      for k = 0, size - 1 do one[k + 1] = note.actions[t * size + k] end
+    end
+    actions[t - first + 1] = one
+  end
+  return { id = self.id, stream = json.array(note.stream), episode = episode, actions = actions, seen = crc32(obs + i * self.size, self.obs_bytes) }
+end
+
 ---An environment of Gymnasium.  Its observation is one array: a picture (u8, [y, x, channels]), or numbers (f32): Discrete as one-hots, Dict by
 ---sorted key and Tuple in order, one after another; or with codes = n integers below n (u8).  A picture with other parts beside it is several
 ---arrays (observation_parts.lua), Discrete and MultiDiscrete as codes.  Actions are discrete, several whole numbers
@@ -194,6 +272,7 @@ local function new(name, given)
   self.actions = about.actions.kind == "discrete" and spaces.discrete(about.actions.names) or about.actions.kind == "box"
     and spaces.box { low = about.actions.low, high = about.actions.high, names = about.actions.names }
     or spaces.multi_discrete { names = about.actions.names, unpack(about.actions.counts) }
+  self.number = ffi.typeof(self.actions.dtype == "f32" and "float" or "int32_t")
   self.words, self.took = ffi.typeof(self.actions.dtype == "f32" and "const float *" or "const int32_t *"), self.actions:room(1)
   self.codes = type(about.codes) == "number" and about.codes or nil
   self.size, settings.time_limit = tables.product(self.shape), about.time_limit
@@ -201,6 +280,7 @@ local function new(name, given)
   self.parts = about.arrays[1] and observation_parts.place(about.arrays) or nil
   self.groups = self.parts or native.groups(name, about.observes ~= "" and about.observes or nil, self, settings)
   share(self)
+  begin_notes(self)
   self:seed(settings.seed)
   return self
 end
@@ -217,7 +297,10 @@ function world:reset(obs, seed)
     tell(self, w, { reset = json.array { streams } })
   end
   for w = 0, self.n_workers - 1 do hear(self, w, PATIENCE) end
-  self.seeded, self.begun = true, true
+  for i = 0, self.settings.num_envs - 1 do
+    note_episode(self.notes[i], not self.seeded and self.streams[i + 1], not self.seeded and not self.settings.vector and 0 or self.notes[i].episode + 1)
+  end
+  self.seeded, self.begun, self.marked = true, true, nil
   ffi.copy(obs, self.at.obs, self.settings.num_envs * self.obs_bytes)
 end
 
@@ -242,10 +325,30 @@ function world:step(action, obs, reward, terminated, truncated)
   ffi.copy(reward, at.reward, 4 * n)
   ffi.copy(terminated, at.terminated, n)
   ffi.copy(truncated, at.truncated, n)
+  for i = 0, self.settings.vector and -1 or n - 1 do
+    local note = self.notes[i]
+    note_action(self, note, at.action + i * space.size)
+    if at.terminated[i] + at.truncated[i] > 0 then
+      note.episode, note.first = note.episode + 1, self.marked and note.n or 0
+      note.n = note.first
+    end
+  end
   for i = 0, #self.infos > 0 and n - 1 or -1 do
     if at.terminated[i] + at.truncated[i] > 0 then self:note_infos(self.told + i * #self.infos) end
   end
 end
+
+function world:roll(r, t, action)
+  if t == 0 then
+    engine.wait()
+    mark(self, ffi.cast(self.pointer, r.obs))
+  end
+  return scripted.roll(self, r, t, action)
+end
+
+---Have its workers failed in a rollout?  Then `save` gives what they were at where it began.
+---@return boolean
+function world:stopped() return self.failed and self.marked ~= nil or false end
 
 -- Of an episode that has ended.
 function world:note_infos(told)
@@ -267,6 +370,7 @@ function world:keep(first, count)
   self.first, self.settings.num_envs = self.first + first, count
   start(self)
   share(self)
+  begin_notes(self)
   self:seed(self.settings.seed)
 end
 
@@ -276,12 +380,26 @@ function world:need_reset(what)
   if not self.begun then errors.raise(("%s: %s before reset"):format(self.id, what)) end
 end
 
--- What names a place in an episode: its seed, its actions, and a checksum of what was observed.
+-- What names a place in an episode: its seed, its actions, and a checksum of what was observed; with a copy of the environment, where that can be had:
+-- `near` its worker keeps one, "apart" this program has its state, which another one of this environment can take.
 function world:save(i, near)
-  self:need_reset "save"
-  local place = ask(self, i, 0, "save", near or false)
-  place.id = self.id
+  if not self:stopped() then self:need_reset "save" end
+  local place = place_here(self, i)
+  local copied = self.failed and {} or ask(self, i, near and TRIAL or 0, "copy", near == "apart" and near or near and "near" or "")
+  place.copy = copied.copy
+  if type(copied.state) == "string" then
+    states.last = states.last + 1
+    states[states.last], place.state = copied.state, HERE .. ":" .. states.last
+    while states.last - states.first >= 2 * self.settings.num_envs do states[states.first], states.first = nil, states.first + 1 end
+  end
   return json.encode(place)
+end
+
+---In which form can its environments be copied?
+---@return string? "state": get_state and set_state that it declares; "pickle", "deepcopy"; nil: in none
+function world:copied()
+  local form = ask(self, 0, TRIAL, "forms").form
+  return form ~= "" and form or nil
 end
 
 local function place_of(self, bytes)
@@ -294,7 +412,8 @@ local function place_of(self, bytes)
     fail(self, "this place is of a vector (env.vector=1), whose environments cannot be played again one by one")
   end
   return { stream = json.array(place.stream), episode = place.episode, actions = json.array(place.actions), seen = place.seen,
-    copy = type(place.copy) == "table" and json.array(place.copy) or nil }
+    copy = type(place.copy) == "table" and json.array(place.copy) or nil,
+    state = type(place.state) == "string" and states[tonumber(place.state:match("^" .. HERE .. ":(%d+)$"))] or nil }
 end
 
 function world:restore(i, bytes, obs) self:bring(i, bytes, obs, "restore") end
@@ -304,6 +423,10 @@ function world:bring(i, bytes, obs, how)
   local place = place_of(self, bytes)
   local answer = ask(self, i, #place.actions, how, place)
   self.begun = true
+  for k = 0, self.settings.vector and self.settings.num_envs - 1 or -1 do
+    if i == 0 then note_episode(self.notes[k], place.stream, place.episode + 1) end
+  end
+  if not self.settings.vector then note_place(self, self.notes[i], place, answer.anew) end
   ffi.copy(obs, self.at.obs + i * self.size, self.obs_bytes)
   return answer
 end

@@ -15,6 +15,8 @@ import json
 import math
 import mmap
 import os
+import pickle
+import random
 import signal
 import sys
 import time
@@ -22,7 +24,8 @@ import traceback
 import types
 import zlib
 
-MOST_COPIES, AFTER, AGREED = 64, 3, 4             # of environments; steps of an episode before a copy is tried; steps in which it must agree
+LEAST_COPIES = 64                                  # of environments that are kept here, or two of each
+AFTER, AGREED, EPISODES = 3, 10, 20                # of the trial of copies: steps before one is made; steps in which they must agree; in as many episodes
 SLOT, LOOK_NS, MOST_BLIND = 64, 150_000, 1024       # of workers.c; how long to look for a round before sleeping
 HERE = sys.path.pop(0)                             # this file's folder
 sys.dont_write_bytecode = True
@@ -210,10 +213,29 @@ class Slot:
             if type(env) is gym.wrappers.TimeLimit:
                 self.limit = min(self.limit or env._max_episode_steps, env._max_episode_steps)
             env = env.env
-        self.step = env.step
+        self.step, self.inner = env.step, env
 
     def seed(self):
         return mixed(*self.stream, self.episode)
+
+    def declared(self):
+        """The functions of its state: get_state() and set_state(state), or those of ALE."""
+        env = self.inner
+        if hasattr(type(env), "get_state") and hasattr(type(env), "set_state"):
+            return env.get_state, env.set_state
+        return (lambda: env.clone_state(include_rng=True)), env.restore_state
+
+    # Copies, by the state that it declares ("state"), by pickle, or by copy.deepcopy; of the first two bytes, which another process can take.
+    def take(self, form):
+        if form == "deepcopy":
+            return copy.deepcopy(self.env)
+        return pickle.dumps(self.declared()[0]() if form == "state" else self.env, 5)
+
+    def put(self, form, data):
+        if form == "state":
+            self.declared()[1](pickle.loads(data))
+        else:
+            self.bind(pickle.loads(data) if form == "pickle" else copy.deepcopy(data))
 
 
 class Worker:
@@ -228,7 +250,7 @@ class Worker:
         self.view, self.actions = gym_spaces.View(space, o, actions), gym_spaces.Actions(actions, self.env)
         self.act = self.actions.build
         self.kept, self.copies = collections.OrderedDict(), 0         # copies of environments, by number; how many there were
-        self.trusted, self.wanted, self.twin = None, None, None       # do copies go on as the environment does?  None: not known yet
+        self.form = None                        # in which copies go on as the environment does: "" in none, None: not tried yet
 
     def begin(self, o):
         self.slots = [Slot(single(o)) for _ in self.numbers]
@@ -309,8 +331,6 @@ class Worker:
             else:
                 write(observation, row, info, s.env)
         self.reward[:] = rewards
-        if self.wanted is not None:
-            self.try_copy()
         if ended:
             self.view.check(self.final_obs[ended], [self.numbers[i] for i in ended])
         if self.view.bounded or self.view.dtype == np.uint8 or not math.isfinite(self.all_obs.dot(self.zeros)):   # 0 times what is not finite is NaN
@@ -338,49 +358,84 @@ class Worker:
             raise ValueError(f"infos={name}: info['{name}'] is a {type(value).__name__}, expected a number")
         return float(value)
 
-    # An episode is known by its seed and its actions.  Where an environment can be copied, this process also keeps copies of what it saved; whether a
-    # copy goes on alike is tried on steps that are made anyway, since one may lose its state without a word.
-    def save(self, i, near=False):
-        s = self.slots[i]
-        place = {"stream": s.stream, "episode": s.episode, "actions": s.actions, "seen": zlib.crc32(self.obs[i].tobytes())}
-        if near and self.trusted is not False:
-            try:
-                self.copies += 1
-                self.kept[self.copies] = copy.deepcopy(s.env), self.obs[i].copy(), s.total
-                place["copy"] = [os.getpid(), self.copies]
-                if len(self.kept) > MOST_COPIES:
-                    self.kept.popitem(last=False)
-                if self.trusted is None and self.wanted is None:
-                    self.wanted = i
-            except Exception:
-                self.distrust()
-        return place
+    # An episode is known by its seed and its actions.  Where an environment can be copied, a copy stands for them.  Whether one goes on alike is
+    # tried first, with environments that nobody else uses: it may lose its state without a word.
+    def forms(self, _=0):
+        """In which form can its environments be copied?"""
+        if self.form is None:
+            self.form = ""
+            for form in ("state", "pickle", "deepcopy"):
+                try:
+                    if not self.form and self.agrees(form):
+                        self.form = form
+                except Exception:
+                    pass
+        return {"form": self.form}
 
-    def distrust(self):
-        self.trusted, self.wanted, self.twin = False, None, None
-        self.kept.clear()
+    def any_action(self, draw, row):
+        about = self.actions.about
+        if about["kind"] == "discrete":
+            return draw.choice(np.flatnonzero(row[self.view.actions]).tolist() if self.view.mask else range(len(about["names"])))
+        return [draw.randrange(n) for n in about["counts"]] if about["kind"] == "multi_discrete" else [draw.gauss(0, 1) for _ in about["low"]]
 
-    def try_copy(self):
-        """After a step of the environment of which a copy was kept: a twin of it must have gone the same way."""
-        i = self.wanted
+    def agrees(self, form):
+        """Do copies go on as the environment does, and as each other, over AGREED steps with random actions?"""
+        draw, agreed, live = random.Random(1), 0, Slot(single(self.o))
+        others = [Slot(single(self.o)) for _ in range(2)] if form == "state" and live.declared() else [Slot(live.env), Slot(live.env)]
+        row = np.zeros(self.obs.shape[1], self.obs.dtype)
+
+        def lived(slot, action):
+            observation, reward, terminated, truncated, info = slot.step(self.act(action))
+            self.view.write(observation, row, info, slot.env, bool(terminated or truncated))
+            return bool(terminated or truncated), float(reward), row.tobytes()
+
+        try:
+            for episode in range(EPISODES):
+                observation, info = live.env.reset(seed=mixed(1, episode))
+                self.view.write(observation, row, info, live.env)
+                over = False
+                for _ in range(AFTER if episode == 0 else episode % (AFTER + 1)):
+                    over = over or lived(live, self.any_action(draw, row))[0]
+                if over:
+                    continue
+                data = live.take(form)
+                if form == "state":                 # it is set on an episode that goes on
+                    for k, slot in enumerate(others):
+                        slot.env.reset(seed=mixed(2, episode, k))
+                for slot in others:
+                    slot.put(form, data)
+                while not over and agreed < AGREED:
+                    action = self.any_action(draw, row)
+                    there = [lived(slot, action) for slot in others]
+                    here = lived(live, action)
+                    if there != [here, here]:
+                        return False
+                    over, agreed = here[0], agreed + 1
+                if agreed == AGREED:
+                    return True
+            return False
+        finally:
+            for env in {id(slot.env): slot.env for slot in [live, *others]}.values():
+                env.close()
+
+    def copy(self, i, how):
+        """A copy of environment i as it is: its number here ("near"), or bytes for another process ("apart"); nothing where it cannot be copied."""
+        form = how and self.forms()["form"]
+        if not form or how == "apart" and form == "deepcopy":
+            return {}
         s = self.slots[i]
         try:
-            if self.twin is not None:
-                twin, agreed = self.twin
-                over = bool(self.terminated[i] or self.truncated[i])
-                observation, reward, _, _, info = twin.step(self.act(self.action[i].tolist()))
-                row = np.zeros_like(self.obs[i])
-                self.view.write(observation, row, info, twin.env, over)
-                if np.float32(reward) != self.reward[i] or row.tobytes() != (self.final_obs if over else self.obs)[i].tobytes():
-                    self.distrust()
-                elif agreed + 1 == AGREED:
-                    self.trusted, self.wanted, self.twin = True, None, None
-                else:
-                    self.twin = None if over else (twin, agreed + 1)
-            elif len(s.actions) >= AFTER:
-                self.twin = Slot(copy.deepcopy(s.env)), 0
+            data = form, s.take(form), self.obs[i].copy(), s.total
         except Exception:
-            self.distrust()
+            traceback.print_exc()
+            return {}
+        if how == "apart":
+            return {"state": base64.b64encode(pickle.dumps(data, 5)).decode()}
+        self.copies += 1
+        self.kept[self.copies] = data
+        if len(self.kept) > max(LEAST_COPIES, 2 * len(self.slots)):
+            self.kept.popitem(last=False)
+        return {"copy": [os.getpid(), self.copies]}
 
     def replay(self, slot, env, wanted):
         """Bring env, which slot's stream, episode and number of actions describe, to the wanted place: its last observation, or None: it is there."""
@@ -400,11 +455,14 @@ class Worker:
     def restore(self, i, wanted):
         s = self.slots[i]
         at = wanted.get("copy") or [0, 0]
-        kept = self.kept.get(at[1]) if self.trusted and at[0] == os.getpid() else None
+        kept = self.kept.get(at[1]) if at[0] == os.getpid() else None
         if kept:
             self.kept.move_to_end(at[1])
-            s.bind(copy.deepcopy(kept[0]))
-            self.obs[i], s.total = kept[1], kept[2]
+        elif wanted.get("state"):               # of this program: see gym.lua
+            kept = pickle.loads(base64.b64decode(wanted["state"]))
+        if kept:
+            form, data, self.obs[i], s.total = kept
+            s.put(form, data)
             s.stream, s.episode, s.actions = tuple(wanted["stream"]), wanted["episode"], list(wanted["actions"])
             return {}
         observation = self.replay(s, s.env, wanted)
@@ -508,8 +566,11 @@ class Whole(Worker):
             i = int(np.argmin(np.isfinite(self.reward)))
             raise ValueError(f"environment {self.numbers[i]}: the reward is {self.reward[i]}")
 
-    def save(self, i, near=False):
-        return {"stream": self.stream, "episode": self.begun, "actions": [], "seen": 0, "whole": True}
+    def forms(self, _=0):
+        return {"form": ""}
+
+    def copy(self, i, how):
+        return {}
 
     def resume(self, i, wanted):
         if i == 0:

@@ -4,6 +4,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
 local ffi = require "ffi"
+local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
@@ -285,6 +286,41 @@ function M:contents()
   list[#list + 1] = { "worlds", saved_worlds(self.env), own = true, batch_axis = 1 }
   list[#list + 1] = { "episodes", self.finished:running(), own = true, optional = true }
   return list
+end
+
+-- What of that a rollout changes before it is over; of a class that learns while it acts all.
+local function changed(self)
+  local list = {}
+  for _, item in ipairs(self:contents()) do
+    local name = item[1]
+    local acts = name == "seen" or name == "clock" or name:find "^normalise%."
+    if acts or self.learns_acting and not item.own then list[#list + 1] = item[2] end
+  end
+  return list
+end
+
+---A rollout begins.  Where workers step the environments, which may fail in the middle of it, what it changes is kept: see undo.
+function M:remember()
+  if not self.env.truncates then return end
+  engine.wait()
+  self.changed = self.changed or changed(self)
+  self.kept = self.kept or {}
+  for i = 1, #self.changed + 1 do
+    local t = self.changed[i] or random.state()
+    if t and not self.kept[i] then
+      local bytes = t:size() * (t:dtype() == "u8" and 1 or 4)
+      self.kept[i] = { t = t, bytes = bytes, was = ffi.new("char[?]", bytes) }
+    end
+    if t then ffi.copy(self.kept[i].was, t:data(), self.kept[i].bytes) end
+  end
+end
+
+---Its environments have failed in the middle of a rollout: what a checkpoint holds is as it was before.
+---@return boolean done
+function M:undo()
+  if not (self.kept and self.env:stopped()) then return false end
+  for _, kept in ipairs(self.kept) do ffi.copy(kept.t:data(), kept.was, kept.bytes) end
+  return true
 end
 
 ---What a checkpoint holds besides tensors.

@@ -110,6 +110,15 @@ local function diverged(learner, run, step, observers, problem)
     "a smaller lr or max_norm may help")
 end
 
+-- Its environments have failed for good in the middle of a rollout: a checkpoint of the training as it was before loses nothing.
+local function save_before(learner, run, step, checkpoint)
+  if ranks.size > 1 or step == 0 or not (learner.undo and learner:undo()) then return end
+  local ok, why = true, nil
+  if step > run.last_step then ok, why = pcall(checkpoint) end
+  terminal.note(ok and ("saved as it was at step %.0f, before this rollout; to go on: mneme run %s resume=%s"):format(step, run.script or "SCRIPT", run.path)
+    or ("mneme: warning: %s: it cannot be saved as it was at step %.0f: %s"):format(run.path, step, tostring(why)))
+end
+
 local function log(learner, run, step, started)
   local m = {}
   learner:metrics(m)
@@ -217,9 +226,13 @@ function trainer.train(learner)
   local function loop()
     while not over() do
       notify(observers, "before", step, counters)
+      if learner.remember then learner:remember() end
       local ok, made, fine = xpcall(learner.advance, errors.handler, learner)
       if not ok and made.status == 3 then diverged(learner, run, step, observers, tostring(made)) end
-      if not ok then error(made, 0) end
+      if not ok then
+        save_before(learner, run, step, checkpoint)
+        error(made, 0)
+      end
       step = step + made
       if trainer.budget and first then           -- which made its plans
         first, started = false, { step = step, time = C.mn_clock(false) }

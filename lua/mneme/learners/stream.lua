@@ -283,7 +283,7 @@ function Stream:headline()
 end
 
 local class = define(Stream)
-class.carry, class.horizon = true, 0
+class.carry, class.horizon, class.learns_acting = true, 0, true
 
 ---The parameters that lead to a head: 1 the policy's or Q's, 2 the value's.
 ---@return Tensor[]

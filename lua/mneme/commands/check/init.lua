@@ -209,6 +209,12 @@ local function check_core(file, given)
   return wrong == 0 and 0 or 1
 end
 
+-- What copies of an environment of Gymnasium are good for, by the form in which they can be had.
+local COPIES = { state = "by its get_state and set_state: intervene, where and going back continue from copies",
+  pickle = "by pickle: intervene, where and going back continue from copies",
+  deepcopy = "by copy.deepcopy alone: intervene and going back continue from copies, where plays episodes again",
+  none = "in no way, as it loses its state or is refused: intervene, where and going back play episodes again" }
+
 -- Whether an environment can be repeated: 1,000 steps, saved in the middle and restored into a second one.
 local function check_env(name, given)
   local settings = { num_envs = 1 }
@@ -218,7 +224,10 @@ local function check_env(name, given)
     if text == "true" or text == "false" then value = text == "true" end
     settings[key:gsub("^env%.", "")] = value
   end
-  rehearsal.compare(envs.new(name, settings), ENV_STEPS, ENV_STEPS)
+  local env = envs.new(name, settings)
+  if env.truncates then print(("copies    %s: %s"):format(name, COPIES[env:copied() or "none"])) end
+  io.stdout:flush()
+  rehearsal.compare(env, ENV_STEPS, ENV_STEPS)
   print(("ok        %s: saved after %d steps and restored, it goes on alike for %d"):format(name, ENV_STEPS, ENV_STEPS))
   next_step.say { "run", "train", "env=" .. name }
   return 0

@@ -49,6 +49,21 @@ local function play(self, p, o)
   return p:play(o)
 end
 
+-- The carrier's episodes, each time the same: of an environment of Gymnasium from copies of how they began, where it can be copied.
+local function play_carrier(self, o)
+  local p, before, starts = self.carrier, o.before, self.starts
+  o.seed = self.seed
+  if p.env.truncates then
+    o.before = function(k, ...)
+      for b = 0, k == 0 and p.num_envs - 1 or -1 do
+        if starts[b] then p.env:restore(b, starts[b], p:observations() + b * p.n) else starts[b] = p.env:save(b, true) end
+      end
+      if before then before(k, ...) end
+    end
+  end
+  return play(self, p, o)
+end
+
 -- Between forward() and step(): each action is the likeliest one in place of the one drawn.
 local function take_likeliest(p)
   p.env.action_space:need_discrete("the likeliest action of a where", p.env.id)
@@ -68,7 +83,7 @@ local function survey_greedy(self)
   local p, failed = self.carrier, false
   for _, o in ipairs(self.outcomes) do failed = failed or o.score < 1 end
   if not failed or p.greedy ~= 0 or p.env.action_space.kind ~= "discrete" then return end
-  local out = play(self, p, { seed = self.seed, watch = take_likeliest(p) })
+  local out = play_carrier(self, { watch = take_likeliest(p) })
   for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score or 0 end
 end
 
@@ -78,7 +93,7 @@ local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear =
 local function survey(self)
   local p, scored, graded = self.carrier, false, false
   local counter = decisions.counter(p)
-  local out = play(self, p, { seed = self.seed, watch = counter and function(_, _, ended)
+  local out = play_carrier(self, { watch = counter and function(_, _, ended)
     for b in pairs(ended) do if not ended[b].wrong then put(ended[b], counter.take(b)) end end
     counter.note()
   end })
@@ -182,7 +197,7 @@ local function pass(self, stride, rows)
     if lacks(self, c, rows) then column_of[self.steps[c]], reached = c, self.steps[c] end
   end
   if reached == 0 then return end
-  play(self, self.carrier, { seed = self.seed, most = reached + 1, before = function(step, envs)
+  play_carrier(self, { most = reached + 1, before = function(step, envs)
     local c = column_of[step]
     if not c then return end
     column_of[step] = nil
@@ -273,7 +288,7 @@ function causal_map.new(carrier, worker, options)
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
     partial = {}, outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
     seed = options.seed or 12345, every = options.every, asked_for = options.columns, steps = options.steps, outline = options.outline,
-    on_column = options.on_column, on_coarse = options.on_coarse, done = false, outlined = false, coarse = false,
+    starts = {}, on_column = options.on_column, on_coarse = options.on_coarse, done = false, outlined = false, coarse = false,
     cells_done = 0, spent = 0, played = 0, replayed = 0, expected = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self

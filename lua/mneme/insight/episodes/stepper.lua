@@ -389,7 +389,7 @@ end
 ---@return table moment for restore()
 function Stepper:branch()
   if self.thought then errors.raise "stepper: it cannot branch between forward() and step()" end
-  return (moment_of(self))
+  return (moment_of(self, "apart"))
 end
 
 ---Restore a moment: next() returns it again, and the same steps follow.
