@@ -23,14 +23,16 @@ typedef struct mortar_mayhem_endless {
   uint8_t command[MOST];
 } mortar_mayhem_endless;
 
-MN_FN int command_across(int command) { return (command == 0) + (command == 5) + (command == 6) - (command == 2) - (command == 7) - (command == 8); }
-MN_FN int command_down(int command) { return (command == 1) + (command == 5) + (command == 7) - (command == 3) - (command == 6) - (command == 8); }
+/* -1, 0 or 1: the n-th of a table of numbers one greater, two bits each.  Shifts are lanes of a vector, looking up is not. */
+MN_FN int sign_at(uint32_t table, int n) { return (int)(table >> 2 * n & 3) - 1; }
+MN_FN int command_across(int command) { return sign_at(0x2946, command); }
+MN_FN int command_down(int command) { return sign_at(0x8919, command); }
 
 /* From 0 to MOST * (MOST + 1) / 2: executed in this episode. */
-MN_FN int executed(const mortar_mayhem_endless *m) { return m->count * (m->count - 1) / 2 + m->next; }
+MN_FN int executed(int count, int next) { return count * (count - 1) / 2 + next; }
 
-/* -1 and SIDE: beyond the edge. */
-MN_FN int tile_of(int pixel) { return pixel < 0 ? -1 : pixel / TILE; }
+/* From -OVER to GYM_PIXELS + OVER this is their quotient, rounded down; -1 and SIDE: beyond the edge. */
+MN_FN int tile_of(int pixel) { return pixel * ((1 << 16) / TILE + 1) >> 16; }
 
 MN_FN void spaces(const double *param, mn_space *out) {
   if (param[OBSERVATION]) {
@@ -91,106 +93,239 @@ MN_FN void paint(const mortar_mayhem_endless *m, const mn_io *io) {
   if (m->shown) paint_command(io->pixels, m->shown - 1);
 }
 
+/* What becomes numbers: which of them are 1, a bit each, from the first on; how far from the middle of its tile it is, pixels. */
+typedef struct sight {
+  uint32_t ones[2];
+  int across, down;
+} sight;
+
+MN_FN uint32_t bit_if(int yes, int i) { return (1u << (i & 31)) & -(uint32_t)yes; }
+
+/* shown: 1 + the command, or 0.  hot: tiles burn, and that is seen. */
+MN_FN sight sight_of(int x, int y, int heading, int shown, int hot, int target_x, int target_y) {
+  sight s;
+  const int column = tile_of(x), row = tile_of(y);
+  s.ones[0] = bit_if((column >= 0) & (column < SIDE), COLUMN + column) | bit_if((row >= 0) & (row < SIDE), ROW + row) |
+              bit_if(1, HEADING + heading) | bit_if(shown > 0, COMMAND + shown - 1) | bit_if(hot, BURNS);
+  s.ones[1] = bit_if(hot, SAFE_COLUMN + target_x) | bit_if(hot, SAFE_ROW + target_y);
+  s.across = x - column * TILE - TILE / 2;
+  s.down = y - row * TILE - TILE / 2;
+  return s;
+}
+
+MN_FN float part_of_tile(int pixels) { return (float)pixels / (TILE / 2); }
+
+/* Two vectors and a third that begins within the second: a rest of 12 would be written one by one. */
+MN_FN void write_numbers(uint32_t first, uint32_t rest, float across, float down, float *obs) {
+  enum { WIDE = 16, FROM = NUMBERS - WIDE };
+  const uint32_t last = first >> FROM | rest << (32 - FROM);
+#pragma omp simd
+  for (int i = 0; i < 2 * WIDE; i++) obs[i] = first & 1u << i ? 1 : 0;
+#pragma omp simd
+  for (int i = 0; i < WIDE; i++) obs[FROM + i] = last & 1u << i ? 1 : 0;
+  obs[WITHIN] = across;
+  obs[WITHIN + 1] = down;
+}
+
 MN_FN void observe(mortar_mayhem_endless *m, mn_io *io) {
-  const int column = tile_of(m->x), row = tile_of(m->y);
   if (io->param[OBSERVATION]) {
     paint(m, io);
     return;
   }
-  for (int i = 0; i < NUMBERS; i++) io->obs[i] = 0;
-  if ((unsigned)column < SIDE) io->obs[COLUMN + column] = 1;
-  if ((unsigned)row < SIDE) io->obs[ROW + row] = 1;
-  io->obs[WITHIN] = (float)(m->x - column * TILE - TILE / 2) / (TILE / 2);
-  io->obs[WITHIN + 1] = (float)(m->y - row * TILE - TILE / 2) / (TILE / 2);
-  io->obs[HEADING + m->heading] = 1;
-  io->obs[COMMAND + (m->shown ? m->shown - 1 : 0)] = (float)(m->shown > 0);
-  if (m->burns && io->param[FEEDBACK] == 0) {
-    io->obs[BURNS] = 1;
-    io->obs[SAFE_COLUMN + m->target_x] = 1;
-    io->obs[SAFE_ROW + m->target_y] = 1;
-  }
+  const sight s = sight_of(m->x, m->y, m->heading, m->shown, m->burns && io->param[FEEDBACK] == 0, m->target_x, m->target_y);
+  write_numbers(s.ones[0], s.ones[1], part_of_tile(s.across), part_of_tile(s.down), io->obs);
 }
 
 /* ---- rules ---- */
 
-/* One more command, whose first step of being shown comes with the next observation. */
-MN_FN void add_command(mortar_mayhem_endless *m, mn_io *io, uint32_t bits) {
-  m->command[m->count++] = (uint8_t)mn_below(bits, (int)io->param[ALLOWED]);
-  m->left = (uint8_t)(io->param[SHOW] + io->param[BLANK]);
+/* All of it but the list, as numbers that can be lanes of vectors. */
+typedef struct moment {
+  int x, y, heading, target_x, target_y, count, next, shown, left, burns, waited, burned;
+} moment;
+enum { WORDS = 3 };              /* that it is in an environment, before the list; the lowest byte comes first */
+
+MN_FN int byte_of(uint32_t word, int i) { return (int)(word >> 8 * i & 0xFF); }
+MN_FN int with_sign(int byte) { return (byte ^ 0x80) - 0x80; }
+MN_FN moment read_words(uint32_t a, uint32_t b, uint32_t c) {
+  moment m;
+  m.x = with_sign(byte_of(a, 0));
+  m.y = with_sign(byte_of(a, 1));
+  m.heading = byte_of(a, 2);
+  m.target_x = byte_of(a, 3);
+  m.target_y = byte_of(b, 0);
+  m.count = byte_of(b, 1);
+  m.next = byte_of(b, 2);
+  m.shown = byte_of(b, 3);
+  m.left = byte_of(c, 0);
+  m.burns = byte_of(c, 1);
+  m.waited = byte_of(c, 2);
+  m.burned = byte_of(c, 3);
+  return m;
 }
 
-MN_FN void show(mortar_mayhem_endless *m, const mn_io *io) {
-  m->shown = m->left > io->param[BLANK] ? (uint8_t)(1 + m->command[m->count - 1]) : 0;
-  m->left--;
+MN_FN uint32_t word_of(int a, int b, int c, int d) {
+  return (uint32_t)(a & 0xFF) | (uint32_t)(b & 0xFF) << 8 | (uint32_t)c << 16 | (uint32_t)d << 24;
+}
+MN_FN void write_words(const moment *m, uint32_t *a, uint32_t *b, uint32_t *c) {
+  *a = word_of(m->x, m->y, m->heading, m->target_x);
+  *b = word_of(m->target_y, m->count, m->next, m->shown);
+  *c = word_of(m->left, m->burns, m->waited, m->burned);
 }
 
-MN_FN void aim(mortar_mayhem_endless *m, int command) {
-  m->target_x = (uint8_t)((m->target_x + SIDE + command_across(command)) % SIDE);
-  m->target_y = (uint8_t)((m->target_y + SIDE + command_down(command)) % SIDE);
+typedef struct rule { int show, blank, delay, burn, full; bool burns_seen; } rule;
+
+MN_FN rule rule_of(const double *param) {
+  rule r;
+  r.show = (int)param[SHOW];
+  r.blank = (int)param[BLANK];
+  r.delay = (int)param[DELAY];
+  r.burn = (int)param[BURN];
+  r.full = (int)param[FULL];
+  r.burns_seen = param[FEEDBACK] == 0;
+  return r;
 }
 
-MN_FN void reset(mortar_mayhem_endless *m, mn_io *io) {
+/* yes is 0 or 1.  Made of bits, since a compiler makes branches of a choice between numbers. */
+MN_FN int choose(int yes, int a, int b) { return b ^ ((a ^ b) & -yes); }
+
+/* Beyond the edge it comes back on the other side. */
+MN_FN int wrapped(int to, int low, int high) { return choose(to > high, low, choose(to < low, high, to)); }
+
+MN_FN void aim(moment *m, int command, int now) {
+  m->target_x = choose(now, wrapped(m->target_x + command_across(command), 0, SIDE - 1), m->target_x);
+  m->target_y = choose(now, wrapped(m->target_y + command_down(command), 0, SIDE - 1), m->target_y);
+}
+
+/* A new command is shown, or the blank after it. */
+MN_FN void show(moment *m, const rule *r, int newest, int now) {
+  m->shown = choose(now & (m->left > r->blank), 1 + newest, 0);
+  m->left -= now;
+}
+
+/* What a step comes to.  adds: one more command, number count - 1, which is still to be drawn and shown from the next step on. */
+typedef struct result {
+  int hit, ends, adds, done;     /* done: commands executed in this episode */
+} result;
+
+MN_FN float score_of(int done, const rule *r) { return done < r->full ? (float)done / (float)r->full : 1; }
+
+/* One step, without branches.  newest: the last command of the list; due: number m->next of it.  While a command is shown the agent watches, and
+** cannot move.  Else it goes 3 pixels, slanting 2 along each axis (pygame rounds 2.12), and then there is the check, or the fire. */
+MN_FN result play(moment *m, const rule *r, int action, int newest, int due) {
+  result o;
+  const int acts = m->left == 0, act = action & -acts, last = m->count == MOST;
+  const int dx = sign_at(0x2A015, act), dy = sign_at(0x21861, act), pixels = 3 - (dx & dy & 1);
+  show(m, r, newest, 1 - acts);
+  m->heading = choose(act != 0, 0x5F99500 >> 3 * act & 7, m->heading);
+  m->x = wrapped(m->x + pixels * dx, -OVER, GYM_PIXELS + OVER);
+  m->y = wrapped(m->y + pixels * dy, -OVER, GYM_PIXELS + OVER);
+  const int there = (tile_of(m->x) == m->target_x) & (tile_of(m->y) == m->target_y);
+  const int check = acts & (1 - m->burns) & (m->waited == r->delay), hit = check & there;
+  m->next += hit;
+  o.done = executed(m->count, m->next);
+  const int all = hit & (m->next == m->count), adds = all & (1 - last);
+  m->count += adds;
+  m->next &= adds - 1;
+  m->left = choose(adds, r->show + r->blank, m->left);
+  const int burns = acts & (check | m->burns), out = burns & (m->burned == r->burn);
+  m->waited = choose(check, 1, m->waited + (acts & (1 - burns)));
+  m->burns = (m->burns | check) & (1 - out);
+  m->burned = (m->burned + burns) & (out - 1);
+  aim(m, due, out);
+  o.hit = hit;
+  o.ends = (all & last) | (burns & (1 - out) & (1 - there));
+  o.adds = adds;
+  return o;
+}
+
+MN_FN void add_command(mortar_mayhem_endless *m, int number, const double *param, uint32_t bits) {
+  m->command[number] = (uint8_t)mn_below(bits, (int)param[ALLOWED]);
+}
+/* The bits of most steps are not made: they want none. */
+MN_FN void draw_command(mortar_mayhem_endless *m, const mn_io *io) {
+  uint32_t bits[4];
+  mn_philox(io->key, bits);
+  add_command(m, m->count - 1, io->param, bits[0]);
+}
+
+MN_FN void reset(mortar_mayhem_endless *self, mn_io *io) {
+  const rule r = rule_of(io->param);
   const int tile = mn_below(io->bits[0], SIDE * SIDE);
-  m->target_x = (uint8_t)(tile / SIDE);
-  m->target_y = (uint8_t)(tile % SIDE);
-  m->x = (int8_t)(m->target_x * TILE + TILE / 2 - 2 + mn_below(io->bits[1], 4));
-  m->y = (int8_t)(m->target_y * TILE + TILE / 2 - 2 + mn_below(io->bits[2], 4));
-  add_command(m, io, io->bits[3]);
-  aim(m, m->command[0]);
-  show(m, io);
-  observe(m, io);
+  uint32_t word[WORDS];
+  moment m = read_words(0, 0, 0);
+  m.target_x = tile / SIDE;
+  m.target_y = tile % SIDE;
+  m.x = m.target_x * TILE + TILE / 2 - 2 + mn_below(io->bits[1], 4);
+  m.y = m.target_y * TILE + TILE / 2 - 2 + mn_below(io->bits[2], 4);
+  add_command(self, 0, io->param, io->bits[3]);
+  m.count = 1;
+  m.left = r.show + r.blank;
+  aim(&m, self->command[0], true);
+  show(&m, &r, self->command[0], true);
+  write_words(&m, &word[0], &word[1], &word[2]);
+  memcpy(self, word, sizeof word);
+  observe(self, io);
 }
 
-/* 3 pixels, slanting 2 along each axis (pygame rounds 2.12).  Beyond the edge it comes back on the other side. */
-MN_FN int8_t walk(int at, int way, bool slanting) {
-  const int to = at + (slanting ? 2 : 3) * way;
-  return (int8_t)(to > GYM_PIXELS + OVER ? -OVER : to < -OVER ? GYM_PIXELS + OVER : to);
+MN_FN void step(mortar_mayhem_endless *self, mn_io *io) {
+  const rule r = rule_of(io->param);
+  uint32_t word[WORDS];
+  memcpy(word, self, sizeof word);
+  moment m = read_words(word[0], word[1], word[2]);
+  const result o = play(&m, &r, io->action, self->command[m.count - 1], self->command[m.next]);
+  write_words(&m, &word[0], &word[1], &word[2]);
+  memcpy(self, word, sizeof word);
+  if (o.adds) draw_command(self, io);
+  io->reward = o.hit ? 0.1f : 0;
+  io->terminated = o.ends;
+  io->score = score_of(o.done, &r);
+  observe(self, io);
 }
 
-/* The agent moves; then the check, or the fire. */
-MN_FN void act(mortar_mayhem_endless *m, mn_io *io) {
-  const uint8_t headings[9] = { 0, 0, 4, 2, 1, 3, 6, 7, 5 };
-  const int across = io->action / 3, along = io->action % 3;           /* 1: back, 2: forth */
-  const int dx = (across == 2) - (across == 1), dy = (along == 2) - (along == 1);
-  const bool slanting = (dx != 0) & (dy != 0);
-  m->shown = 0;
-  m->heading = io->action ? headings[io->action] : m->heading;
-  m->x = walk(m->x, dx, slanting);
-  m->y = walk(m->y, dy, slanting);
-  const bool there = (tile_of(m->x) == m->target_x) & (tile_of(m->y) == m->target_y);
-  if (!m->burns && m->waited == (int)io->param[DELAY]) {
-    m->burns = 1;
-    m->waited = 1;
-    if (there) {
-      io->reward = 0.1f;
-      m->next++;
-      if (m->next == m->count && m->count == MOST) {
-        io->terminated = true;
-      } else if (m->next == m->count) {
-        uint32_t bits[4];
-        mn_philox(io->key, bits);                                      /* the step's own: none are made for most steps, which want none */
-        add_command(m, io, bits[0]);
-        m->next = 0;
-      }
+MN_FN mortar_mayhem_endless *at(const mn_batch *b, int i) { return (mortar_mayhem_endless *)(void *)(b->self + (size_t)i * (size_t)b->stride); }
+
+/* Side by side; only what goes to and from each environment is one after another. */
+static inline void steps(const mn_batch *b) {
+  enum { N = MN_ENVS_PER_BATCH };
+  const rule r = rule_of(b->param);
+  const bool pixels = b->param[OBSERVATION] != 0;
+  uint32_t word[WORDS][N], first[N], rest[N];
+  int newest[N], due[N], hit[N], ends[N], adds[N], done[N], across[N], down[N];
+  float part[2][N];
+  for (int i = 0; i < b->n; i++) {
+    const mortar_mayhem_endless *m = at(b, i);
+    for (int w = 0; w < WORDS; w++) memcpy(&word[w][i], (const char *)m + 4 * w, 4);
+    newest[i] = m->command[m->count - 1];
+    due[i] = m->command[m->next];
+  }
+#pragma omp simd
+  for (int i = 0; i < b->n; i++) {
+    moment m = read_words(word[0][i], word[1][i], word[2][i]);
+    const result o = play(&m, &r, b->action[i], newest[i], due[i]);
+    write_words(&m, &word[0][i], &word[1][i], &word[2][i]);
+    hit[i] = o.hit, ends[i] = o.ends, adds[i] = o.adds, done[i] = o.done;
+    const sight s = sight_of(m.x, m.y, m.heading, m.shown, m.burns & r.burns_seen, m.target_x, m.target_y);
+    first[i] = s.ones[0], rest[i] = s.ones[1], across[i] = s.across, down[i] = s.down;
+  }
+#pragma omp simd
+  for (int i = 0; i < b->n; i++) {
+    part[0][i] = part_of_tile(across[i]);
+    part[1][i] = part_of_tile(down[i]);
+    b->reward[i] = hit[i] ? 0.1f : 0;
+    b->score[i] = score_of(done[i], &r);
+  }
+  for (int i = 0; i < b->n; i++) b->terminated[i] = (uint8_t)ends[i];
+  if (b->rare) memset(b->rare, 0, (size_t)b->n);
+  for (int i = 0; i < b->n; i++) {
+    mortar_mayhem_endless *m = at(b, i);
+    for (int w = 0; w < WORDS; w++) memcpy((char *)m + 4 * w, &word[w][i], 4);
+    if (adds[i] | pixels) {
+      mn_io io = mn_io_of(b, i);
+      if (adds[i]) draw_command(m, &io);
+      if (pixels) paint(m, &io);
     }
+    if (!pixels) write_numbers(first[i], rest[i], part[0][i], part[1][i], (float *)(void *)(b->obs + (size_t)i * b->obs_bytes));
   }
-  if (!m->burns) {
-    m->waited++;
-  } else if (m->burned == (int)io->param[BURN]) {
-    m->burns = m->burned = 0;
-    aim(m, m->command[m->next]);
-  } else {
-    if (!there) io->terminated = true;
-    m->burned++;
-  }
-}
-
-MN_FN void step(mortar_mayhem_endless *m, mn_io *io) {
-  if (m->left > 0) show(m, io);                                        /* it watches, and cannot move */
-  else act(m, io);
-  const float score = (float)executed(m) / (float)io->param[FULL];
-  io->score = score > 1 ? 1 : score;
-  observe(m, io);
 }
 
 /* ---- pictures: a tile is 1 x 1 ---- */
@@ -280,7 +415,7 @@ static inline int truth(const mortar_mayhem_endless *m, const mn_io *io, const c
   *v++ = m->command[m->count - 1];
   *v++ = m->count;
   *v++ = m->next;
-  *v++ = (float)executed(m);
+  *v++ = (float)executed(m->count, m->next);
   *v++ = m->burns;
   *v++ = m->waited;
   for (int i = 0; i < MOST; i++) *v++ = i < m->count ? (float)m->command[i] : -1;
@@ -293,9 +428,8 @@ MN_FN bool set(mortar_mayhem_endless *m, const mn_io *io, int fact, double value
   (void)fact;
   if (now >= io->param[ALLOWED]) return false;
   if (!m->burns && m->next == m->count - 1) {
-    m->target_x = (uint8_t)((m->target_x + SIDE - command_across(before)) % SIDE);
-    m->target_y = (uint8_t)((m->target_y + SIDE - command_down(before)) % SIDE);
-    aim(m, now);
+    m->target_x = (uint8_t)((m->target_x + SIDE - command_across(before) + command_across(now)) % SIDE);
+    m->target_y = (uint8_t)((m->target_y + SIDE - command_down(before) + command_down(now)) % SIDE);
   }
   m->command[m->count - 1] = (uint8_t)now;
   if (m->shown) m->shown = (uint8_t)(1 + now);
@@ -328,7 +462,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(mortar_mayhem_endless, .rules = "A command is shown for a moment; then walk to the tile that all commands so far lead to, one after another from "
                                        "the first, and stand on it before the others burn: each pays 0.1, and then one more command is shown.",
-       .see = see, .reference = reference, .no_bits = true, .version = 0,
+       .see = see, .reference = reference, .steps = steps, .no_bits = true, .version = 0,
        .doc = "execute a list of commands that grows by one, from its first, for as long as it lasts (Memory Gym)",
        .about = "allowed_commands       4: right, down, left, up; 5: and stay; up to 9: and slanting ones\n"
                 "command_show_duration  steps that a command is shown; command_show_delay: blank steps after it\n"

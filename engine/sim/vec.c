@@ -377,11 +377,28 @@ static void step_far(mn_vec *v, int first, int n, uint32_t bits[4][MN_ENVS_PER_B
   mn_written_past();
 }
 
+/* Of n environments; returns how many episodes end. */
+static int count_steps(const mn_vec_arrays *a, int first, int n, target to) {
+  int32_t *restrict length = a->length + first;
+  double *restrict sum = a->sum + first;
+  const float *restrict reward = to.reward + first;
+  const uint8_t *restrict terminated = to.terminated + first;
+  uint8_t *restrict truncated = to.truncated + first;
+  const int limit = a->time_limit;
+  int ended = 0;
+#pragma omp simd reduction(+ : ended)
+  for (int i = 0; i < n; i++) {
+    truncated[i] = mn_env_count_step(&length[i], &sum[i], limit, reward[i], terminated[i] != 0);
+    ended += (terminated[i] | truncated[i]) != 0;
+  }
+  return ended;
+}
+
 static void step_chunk(mn_vec *v, int c, const void *actions, target to) {
   const mn_vec_arrays *a = &v->all;
   const int32_t *const action = a->did ? NULL : actions;
   uint32_t bits[4][MN_ENVS_PER_BATCH];
-  int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c), ended = 0;
+  int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c);
   if (!v->env->facts->no_bits) mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
   if (action) memcpy(a->last + first, action + first, (size_t)n * sizeof *action);
   else for (int i = first; i < first + n; i++) mn_action_take(a, i, (const char *)actions + mn_action_bytes(&a->actions, i));
@@ -390,10 +407,7 @@ static void step_chunk(mn_vec *v, int c, const void *actions, target to) {
   if (far) step_far(v, first, n, bits, action, to);
   else step_near(v, first, n, bits, action, to);
   for (int i = first; v->facts && i < first + n; i++) mn_vec_write_facts(v, i, to.obs + (size_t)i * a->obs_bytes);
-  for (int i = first; i < first + n; i++) {
-    to.truncated[i] = mn_env_count_step(a, i, to.reward[i], to.terminated[i]);
-    ended += (to.terminated[i] | to.truncated[i]) != 0;
-  }
+  const int ended = count_steps(a, first, n, to);
   if (ended) end_episodes(v, c, ended, to);
   for (int i = 0; i < n; i++) mn_stream_advance(&a->streams[c], i);
 }

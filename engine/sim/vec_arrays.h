@@ -66,11 +66,11 @@ MN_FN void mn_action_take(const mn_vec_arrays *v, int i, const void *action) {
   for (int k = 0; k < s->size; k++) x[k] = x[k] < s->low[k] ? s->low[k] : x[k] > s->high[k] ? s->high[k] : x[k];
 }
 
-/* A step is done: is it the last that the time limit allows?  Ended by the task itself, it is not. */
-MN_FN bool mn_env_count_step(const mn_vec_arrays *v, int i, float reward, bool terminated) {
-  v->sum[i] += (double)reward;
-  v->length[i]++;
-  return (v->length[i] >= v->time_limit) & !terminated;
+/* A step is done, counted in the episode's length and the sum of its rewards: is it the last that the limit allows?  Ended by the task itself, it is not. */
+MN_FN bool mn_env_count_step(int32_t *length, double *sum, int limit, float reward, bool terminated) {
+  *sum += (double)reward;
+  ++*length;
+  return (*length >= limit) & !terminated;
 }
 
 /* The episode of environment i has ended with this observation: keep its outcome. */

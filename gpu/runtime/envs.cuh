@@ -53,7 +53,7 @@ CU_KERNEL env_step(const mn_vec_arrays &v, const mn_step_io &to) {
       io.choices = v.did + mn_action_words(&v.actions, i);
     } else io.action = v.last[i] = *(const int32_t *)action;
     step(self, &io);
-    const bool cut = mn_env_count_step(&v, i, io.reward, io.terminated);
+    const bool cut = mn_env_count_step(&v.length[i], &v.sum[i], v.time_limit, io.reward, io.terminated);
     over = io.terminated || cut;
     v.changed[i] = 0;
     v.score[i] = io.score;
