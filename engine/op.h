@@ -150,10 +150,10 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
                  const float *B, int ldb, float *C, int ldc, bool add);
 
 /* The same for one B and many pieces of rows of A: B is packed once, into a scratch buffer (NULL where products go by a BLAS, which
-** packs by itself), and each piece goes through mn_gemm_with.  Pieces of MN_PIECE rows stay in the second-level cache between the
+** packs by itself, and where a piece has so few rows, M at most, that packing costs more), and each piece goes through mn_gemm_with.  Pieces of MN_PIECE rows stay in the second-level cache between the
 ** passes over them, and give the bits of the whole: sums over rows are cut there, too. */
 enum { MN_PIECE = 256 };
-const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int N, int K, const float *B, int ldb);
+const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int M, int N, int K, const float *B, int ldb);
 void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int N, int K, const float *A, int lda,
                   const float *B, int ldb, float *C, int ldc, bool add);
 
@@ -182,7 +182,17 @@ bool mn_parallel_pays(mn_ctx *mn, double work);
     } else for (long i = (from); i < (to); i += (step)) { CALL; } \
   } while (0)
 
-/* The same for a loop in the source: put it before `for`. */
+/* The same for n equal rows: CALL is of rows i .. end-1, of all of them or of a portion of a few microseconds' work, since fetching the next
+** portion costs a tenth of one. */
+#define MN_FOR_ROWS(ctx, work, n, i, end, CALL) do { \
+    const long mn_all = (n), mn_each = mn_rows_at_a_time((long)(work), mn_all); \
+    if (mn_parallel_pays(ctx, work)) { \
+      MN_PRAGMA(omp parallel for schedule(dynamic) num_threads(mn_threads(ctx))) \
+      for (long i = 0; i < mn_all; i += mn_each) { const long end = mn_all - i < mn_each ? mn_all : i + mn_each; CALL; } \
+    } else { const long i = 0, end = mn_all; CALL; } \
+  } while (0)
+
+/* The same for a loop in the source: put it before `for`.  OpenMP is entered for one thread, too. */
 #define MN_PRAGMA(x) _Pragma(#x)
 #define MN_PARALLEL(ctx, work) MN_PRAGMA(omp parallel for schedule(dynamic) num_threads(mn_threads(ctx)) if (mn_parallel_pays(ctx, work)))
 

@@ -9,10 +9,10 @@
 /* Results that would be subnormal, and operands that are, are zero from here on.  Returns what was set before. */
 static inline unsigned mn_flush(void) {
   const unsigned before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);
+  if ((before & 0x8040) != 0x8040) _mm_setcsr(before | 0x8040);       /* to set it is as slow as a small op */
   return before;
 }
-static inline void mn_unflush(unsigned before) { _mm_setcsr(before); }
+static inline void mn_unflush(unsigned before) { if ((before & 0x8040) != 0x8040) _mm_setcsr(before); }
 #else
 static inline unsigned mn_flush(void) { return 0; }
 static inline void mn_unflush(unsigned before) { (void)before; }

@@ -264,7 +264,7 @@ static int everything(mn_plan *p, int t0, int t1) {
   return 0;
 }
 
-int mn_plan_run(mn_plan *p, int t0, int t1) {
+static int run(mn_plan *p, int t0, int t1) {
   mn_ctx *mn = p->ctx;
   if (mn->recording) return mn_fail(mn, "plan: cannot run while a plan records");
   if (!p->n_commands) return mn_fail(mn, "plan: nothing was recorded");
@@ -279,6 +279,13 @@ int mn_plan_run(mn_plan *p, int t0, int t1) {
   for (int i = 0; i < p->n_graded; i++)          /* as asked for by zero_grad since the last run */
     if (mn_settle_grad(mn, p->graded[i])) return -1;
   return mn_graphs_run(p, 0, -1, everything);
+}
+
+int mn_plan_run(mn_plan *p, int t0, int t1) {
+  const unsigned before = mn_flush_all(p->ctx);      /* once for all of its ops */
+  const int failed = run(p, t0, t1);
+  mn_unflush(before);
+  return failed;
 }
 
 /* ---- looking inside ---- */

@@ -45,9 +45,20 @@ int mn_broadcast_shape(mn_call *c) {
   return 0;
 }
 
+/* Every operand is as large as the output, or one element: one axis. */
+static bool one_axis(const mn_call *c, mn_layout *l) {
+  const long n = c->out[0].n;
+  for (int k = 0; k < c->n_in; k++) if (c->in[k].n != n && c->in[k].n != 1) return false;
+  l->axes = 1;
+  l->size[0] = n;
+  for (int k = 0; k < c->n_in; k++) l->stride[k][0] = n > 1 && c->in[k].n == n;
+  return true;
+}
+
 mn_layout mn_layout_of(const mn_call *c) {
   const mn_arg *y = &c->out[0];
   mn_layout l = { .axes = 0 };
+  if (one_axis(c, &l)) return l;
   for (int i = 0; i < y->ndim; i++) {
     if (y->shape[i] == 1) continue;
     long stride[MN_OPERANDS] = { 0 };
@@ -68,6 +79,10 @@ mn_layout mn_layout_of(const mn_call *c) {
 }
 
 long mn_run(const mn_layout *l, long i, long end, long *start) {
+  if (l->axes == 1) {
+    for (int k = 0; k < MN_OPERANDS; k++) start[k] = i * l->stride[k][0];
+    return end - i;
+  }
   long left = i, length = 0;
   for (int k = 0; k < MN_OPERANDS; k++) start[k] = 0;
   for (int a = l->axes - 1; a >= 0; a--) {
@@ -106,11 +121,7 @@ static void sum_down(mn_call *c, const mn_layout *l, int k, const float *full, f
   double *sums = (double *)mn_scratch(c->ctx, 3, 2 * m * parts);
   memset(sums, 0, (size_t)(m * parts) * sizeof *sums);
   long each = (n + parts - 1) / parts;
-  MN_PARALLEL(c->ctx, n)
-  for (int p = 0; p < parts; p++) {
-    long end = (p + 1) * each < n ? (p + 1) * each : n;
-    sum_part(l, k, full, p * each, end, sums + p * m);
-  }
+  MN_FOR(c->ctx, n, p, 0, parts, 1, sum_part(l, k, full, p * each, (p + 1) * each < n ? (p + 1) * each : n, sums + p * m));
   for (int p = 1; p < parts; p++)
     for (long j = 0; j < m; j++) sums[j] += sums[p * m + j];
   for (long j = 0; j < m; j++) to[j] = (float)sums[j];

@@ -94,8 +94,13 @@ static void rows_with(mn_ctx *mn, const float *panels, bool ta, int M, int N, in
 
 static bool by_own(mn_ctx *mn) { return mn_bf16_of(mn) || !prefer_blas; }
 
-const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int N, int K, const float *B, int ldb) {
-  return by_own(mn) ? packed(mn, scratch, tb, N, K, B, ldb) : NULL;
+/* Rows that are too few to pack B for. */
+static bool unpacked(mn_ctx *mn, bool tb, int M, int N) {
+  return !tb && M <= MN_UNPACKED_ROWS && N % MN_PANEL == 0 && !prefer_blas && !mn_bf16_of(mn);
+}
+
+const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int M, int N, int K, const float *B, int ldb) {
+  return by_own(mn) && !unpacked(mn, tb, M, N) ? packed(mn, scratch, tb, N, K, B, ldb) : NULL;
 }
 
 enum { CHUNK = 4000000 };        /* M*N*K of one piece of work for the BLAS */
@@ -119,6 +124,9 @@ static void by_blas(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const flo
 void mn_gemm_with(mn_ctx *mn, const float *panels, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
                   float *C, int ldc, bool add) {
   if (panels) rows_with(mn, panels, ta, M, N, K, A, lda, C, ldc, add);
+  else if (unpacked(mn, tb, M, N))
+    MN_FOR(mn, (double)M * N * K / 8, n, 0, N, 2 * MN_PANEL,
+      mn_gemm_unpacked(M, N - n < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, K, A, lda, ta, B + n, ldb, C + n, ldc, add));
   else by_blas(mn, ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
@@ -130,12 +138,22 @@ static void narrow_columns(int M, int N, int K, const float *A, int lda, const f
   for (int m = 0; m < M; m++) for (int n = 0; n < N; n++) C[(long)m * ldc + n] = turned[n * M + m];
 }
 
+/* Rows m0 .. m1-1 of the product of a column and a row: as the kernel has it, whose sums begin with 0 and are then added to C. */
+static void one_deep(int m0, int m1, int N, const float *A, int step, const float *B, float *C, int ldc, bool add) {
+  for (int m = m0; m < m1; m++) {
+    const float a = A[(long)m * step];
+    float *c = C + (long)m * ldc;
+    if (add) MN_PRAGMA(omp simd) for (int n = 0; n < N; n++) c[n] += a * B[n] + 0.0f;
+    else MN_PRAGMA(omp simd) for (int n = 0; n < N; n++) c[n] = a * B[n] + 0.0f;
+  }
+}
+
 void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, int lda, const float *B, int ldb,
              float *C, int ldc, bool add) {
   const double work = (double)M * N * K / 8;
-  if (!tb && by_own(mn) && !mn_bf16_of(mn)) {
-    if (M <= MN_UNPACKED_ROWS && N % MN_PANEL == 0) {
-      MN_FOR(mn, work, n, 0, N, 2 * MN_PANEL, mn_gemm_unpacked(M, N - n < 2 * MN_PANEL ? MN_PANEL : 2 * MN_PANEL, K, A, lda, ta, B + n, ldb, C + n, ldc, add));
+  if (!tb && !unpacked(mn, tb, M, N) && by_own(mn) && !mn_bf16_of(mn)) {
+    if (K == 1) {
+      MN_FOR(mn, work, m, 0, M, 64, one_deep((int)m, M - m < 64 ? M : (int)m + 64, N, A, ta ? 1 : lda, B, C, ldc, add));
       return;
     }
     if (ta && N <= MN_NARROW_COLUMNS && M % MN_PANEL == 0) {          /* a gradient of weights with few inputs: C' = B' A fills the vectors */
@@ -143,7 +161,7 @@ void mn_gemm(mn_ctx *mn, bool ta, bool tb, int M, int N, int K, const float *A, 
       return;
     }
   }
-  mn_gemm_with(mn, mn_gemm_pack(mn, MN_SCRATCH_GEMM, tb, N, K, B, ldb), ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
+  mn_gemm_with(mn, mn_gemm_pack(mn, MN_SCRATCH_GEMM, tb, M, N, K, B, ldb), ta, tb, M, N, K, A, lda, B, ldb, C, ldc, add);
 }
 
 int mn_gemm_once(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c) {

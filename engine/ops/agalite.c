@@ -501,9 +501,8 @@ static void backward(mn_call *c) {
   if (each > MOST_SIDE_BY_SIDE) each = MOST_SIDE_BY_SIDE;
   make_tables(&g, mn_scratch(c->ctx, 1, tables_size(&g)));
   float *work = mn_scratch(c->ctx, 0, size * mn_threads(c->ctx));
-  MN_PARALLEL(c->ctx, 12.0 * a->T * a->B * a->H * (double)g.size)
-  for (int bh = 0; bh < heads; bh += each)
-    heads_back(&g, bh, heads - bh < each ? heads - bh : each, work + omp_get_thread_num() * size);
+  MN_FOR(c->ctx, 12.0 * a->T * a->B * a->H * (double)g.size, bh, 0, heads, each,
+    heads_back(&g, (int)bh, heads - (int)bh < each ? heads - (int)bh : each, work + omp_get_thread_num() * size));
 }
 
 const mn_op mn_op_agalite = {

@@ -90,8 +90,9 @@ static void forward(mn_call *c) {
     mn_parallel_for(mn, n, second_part, (void *)&job);
     return;
   }
-  const float *pw = mn_gemm_pack(mn, 0, true, 3 * D, D, p.w, D), *pu = mn_gemm_pack(mn, 1, true, 2 * D, D, p.u, D);
-  const float *pg = mn_gemm_pack(mn, 2, true, D, D, p.ug, D);
+  const int most = (int)(N < MN_PIECE ? N : MN_PIECE);
+  const float *pw = mn_gemm_pack(mn, 0, true, most, 3 * D, D, p.w, D), *pu = mn_gemm_pack(mn, 1, true, most, 2 * D, D, p.u, D);
+  const float *pg = mn_gemm_pack(mn, 2, true, most, D, D, p.ug, D);
   for (long at = 0; at < N; at += MN_PIECE, x += MN_PIECE * D, y += MN_PIECE * D, o += MN_PIECE * D, rx += MN_PIECE * D, pre += 3L * MN_PIECE * D) {
     const long rows = N - at < MN_PIECE ? N - at : MN_PIECE;
     mn_gemm_with(mn, pw, false, true, (int)rows, 3 * D, D, y, D, p.w, D, pre, 3 * D, false);
@@ -119,20 +120,18 @@ static void backward(mn_call *c) {
   const float *w = c->in[2].data, *u = c->in[3].data, *ug = u + 2L * D * D;
   float *dp = mn_scratch(mn, 0, most * 5 * D), *drx = dp + most * 3 * D;
   float *dw = c->in[2].grad, *du = c->in[3].grad, *db = c->in[4].grad;
-  const float *pg = mn_gemm_pack(mn, 1, false, D, D, ug, D);
-  const float *pu = c->in[0].grad ? mn_gemm_pack(mn, 2, false, D, 2 * D, u, D) : NULL;
-  const float *pw = c->in[1].grad ? mn_gemm_pack(mn, 3, false, D, 3 * D, w, D) : NULL;
+  const float *pg = mn_gemm_pack(mn, 1, false, (int)most, D, D, ug, D);
+  const float *pu = c->in[0].grad ? mn_gemm_pack(mn, 2, false, (int)most, D, 2 * D, u, D) : NULL;
+  const float *pw = c->in[1].grad ? mn_gemm_pack(mn, 3, false, (int)most, D, 3 * D, w, D) : NULL;
   for (int d = 0; db && d < D; d++) db[d] = 0;
   for (long at = 0; at < N; at += MN_PIECE) {
     const piece p = piece_of(c, drx + most * D, at, N);
     const int rows = (int)p.rows;
-    MN_PARALLEL(mn, p.rows * D * 4)
-    for (long n = 0; n < p.rows; n += 64)
-      mn_gate_undo_mix(p.x + n * D, p.pre + n * 3 * D, p.d_o + n * D, dp + n * 3 * D, p.dx + n * D, p.rows - n < 64 ? p.rows - n : 64, D);
+    MN_FOR(mn, p.rows * D * 4, n, 0, p.rows, 64,
+      mn_gate_undo_mix(p.x + n * D, p.pre + n * 3 * D, p.d_o + n * D, dp + n * 3 * D, p.dx + n * D, p.rows - n < 64 ? p.rows - n : 64, D));
     mn_gemm_with(mn, pg, false, false, rows, D, D, dp + 2 * D, 3 * D, ug, D, drx, D, false);
-    MN_PARALLEL(mn, p.rows * D * 4)
-    for (long n = 0; n < p.rows; n += 64)
-      mn_gate_undo_open(p.x + n * D, p.pre + n * 3 * D, drx + n * D, dp + n * 3 * D, p.dx + n * D, p.rows - n < 64 ? p.rows - n : 64, D);
+    MN_FOR(mn, p.rows * D * 4, n, 0, p.rows, 64,
+      mn_gate_undo_open(p.x + n * D, p.pre + n * 3 * D, drx + n * D, dp + n * 3 * D, p.dx + n * D, p.rows - n < 64 ? p.rows - n : 64, D));
     if (c->in[0].grad) mn_gemm_with(mn, pu, false, false, rows, D, 2 * D, dp, 3 * D, u, D, p.dx, D, true);
     if (p.dy) mn_gemm_with(mn, pw, false, false, rows, D, 3 * D, dp, 3 * D, w, D, p.dy, D, false);
     if (dw) mn_gemm(mn, true, false, 3 * D, D, rows, dp, 3 * D, p.y, D, dw, D, at > 0);

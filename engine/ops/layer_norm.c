@@ -16,27 +16,28 @@ static void forward(mn_call *c) {
   MN_FOR(c->ctx, rows * D, r, 0, rows, 64, normalise(c, r, rows - r < 64 ? rows : r + 64));
 }
 
-static void backward_x(mn_call *c) {
-  long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  bool add = mn_accumulates(c, 0);
-  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
-  for (long r = 0; r < rows; r++)
+static void backward_x(mn_call *c, long from, long end) {
+  const long D = DIM(c, 'D');
+  const bool add = mn_accumulates(c, 0);
+  for (long r = from; r < end; r++)
     mn_norm_row_back(c->in[0].data + r * D, c->in[1].data, c->out[1].data + 2 * r, D, c->out[0].grad + r * D,
                      c->in[0].grad + r * D, add);
 }
 
+enum { ROWS = 128 };             /* of a part */
+
+static void part(const mn_call *c, long from, long rows, float *dw) {
+  const long D = DIM(c, 'D');
+  memset(dw, 0, (size_t)(2 * D) * sizeof *dw);
+  for (long r = from; r < rows && r < from + ROWS; r++)
+    mn_norm_row_params(c->in[0].data + r * D, c->out[1].data + 2 * r, D, c->out[0].grad + r * D, dw, dw + D);
+}
+
 /* dweight = sum over rows of dy n, dbias = sum over rows of dy: in fixed parts, summed in order. */
 static void backward_parameters(mn_call *c) {
-  enum { ROWS = 128 };
   long D = DIM(c, 'D'), rows = c->in[0].n / D, parts = (rows + ROWS - 1) / ROWS;
   float *all = mn_scratch(c->ctx, 0, parts * 2 * D);
-  MN_PARALLEL(c->ctx, rows * D)
-  for (long p = 0; p < parts; p++) {
-    float *dw = all + p * 2 * D, *db = dw + D;
-    memset(dw, 0, (size_t)(2 * D) * sizeof *dw);
-    for (long r = p * ROWS; r < rows && r < (p + 1) * ROWS; r++)
-      mn_norm_row_params(c->in[0].data + r * D, c->out[1].data + 2 * r, D, c->out[0].grad + r * D, dw, db);
-  }
+  MN_FOR(c->ctx, rows * D, p, 0, parts, 1, part(c, p * ROWS, rows, all + p * 2 * D));
   for (int k = 0; k < 2; k++) {
     float *to = c->in[1 + k].grad;
     if (to && !mn_accumulates(c, 1 + k)) memset(to, 0, (size_t)D * sizeof *to);
@@ -46,7 +47,7 @@ static void backward_parameters(mn_call *c) {
 }
 
 static void backward(mn_call *c) {
-  if (c->in[0].grad) backward_x(c);
+  if (c->in[0].grad) MN_FOR_ROWS(c->ctx, c->in[0].n, c->in[0].n / DIM(c, 'D'), r, end, backward_x(c, r, end));
   if (c->in[1].grad || c->in[2].grad) backward_parameters(c);
 }
 

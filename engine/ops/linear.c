@@ -82,7 +82,7 @@ static void forward(mn_call *c) {
     return;
   }
   pack(c);
-  const float *panels = mn_gemm_pack(c->ctx, 0, true, O, I, w, I);
+  const float *panels = mn_gemm_pack(c->ctx, 0, true, (int)(N < MN_PIECE ? N : MN_PIECE), O, I, w, I);
   for (long from = 0; from < N; from += MN_PIECE) {
     const long end = N - from < MN_PIECE ? N : from + MN_PIECE;
     mn_gemm_with(c->ctx, panels, false, true, (int)(end - from), O, I, x + from * I, I, w, I, y + from * O, O, false);
@@ -96,13 +96,12 @@ static void backward(mn_call *c) {
   const float *x = c->in[0].data, *w = c->in[1].data, *y = c->out[0].data, *dz = c->out[0].grad;
   float *dx = c->in[0].grad, *dw = c->in[1].grad, *db = c->in[2].grad;
   float *z = act != MN_NONE ? mn_scratch(c->ctx, 0, (N < MN_PIECE ? N : MN_PIECE) * O) : NULL;
-  const float *panels = dx ? mn_gemm_pack(c->ctx, 1, false, I, O, w, I) : NULL;
+  const float *panels = dx ? mn_gemm_pack(c->ctx, 1, false, (int)(N < MN_PIECE ? N : MN_PIECE), I, O, w, I) : NULL;
   for (long from = 0; from < N; from += MN_PIECE) {
     const long n = N - from < MN_PIECE ? N - from : MN_PIECE;
     const float *d = dz + from * O;
     if (z) {
-      MN_PARALLEL(c->ctx, n * O)
-      for (long r = 0; r < n; r += 64) mn_undo(y + (from + r) * O, d + r * O, z + r * O, (n - r < 64 ? n - r : 64) * O, act);
+      MN_FOR(c->ctx, n * O, r, 0, n, 64, mn_undo(y + (from + r) * O, d + r * O, z + r * O, (n - r < 64 ? n - r : 64) * O, act));
       d = z;
     }
     if (dx) mn_gemm_with(c->ctx, panels, false, false, (int)n, I, O, d, O, w, I, dx + from * I, I, mn_accumulates(c, 0));

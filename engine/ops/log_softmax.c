@@ -3,10 +3,9 @@
 #include "numerics/simd.h"
 #include "op.h"
 
-static void forward(mn_call *c) {
-  long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
-  for (long r = 0; r < rows; r++) {
+static void forward_rows(mn_call *c, long from, long end) {
+  const long D = DIM(c, 'D');
+  for (long r = from; r < end; r++) {
     const float *x = c->in[0].data + r * D;
     float *y = c->out[0].data + r * D, top = mn_vmax(x, D), sum = 0;
     MN_PRAGMA(omp simd reduction(+:sum))
@@ -16,11 +15,12 @@ static void forward(mn_call *c) {
   }
 }
 
+static void forward(mn_call *c) { MN_FOR_ROWS(c->ctx, c->in[0].n, c->in[0].n / DIM(c, 'D'), r, end, forward_rows(c, r, end)); }
+
 /* dx = dy - e^y (sum of dy) */
-static void backward(mn_call *c) {
-  long D = DIM(c, 'D'), rows = c->in[0].n / D;
-  MN_PARALLEL_ROWS(c->ctx, rows * D, rows)
-  for (long r = 0; r < rows; r++) {
+static void backward_rows(mn_call *c, long from, long end) {
+  const long D = DIM(c, 'D');
+  for (long r = from; r < end; r++) {
     const float *y = c->out[0].data + r * D, *dy = c->out[0].grad + r * D;
     float *dx = c->in[0].grad + r * D, sum = 0;
     MN_PRAGMA(omp simd reduction(+:sum))
@@ -29,6 +29,8 @@ static void backward(mn_call *c) {
     for (long i = 0; i < D; i++) dx[i] = dy[i] - mn_expf(y[i]) * sum;
   }
 }
+
+static void backward(mn_call *c) { MN_FOR_ROWS(c->ctx, c->in[0].n, c->in[0].n / DIM(c, 'D'), r, end, backward_rows(c, r, end)); }
 
 const mn_op mn_op_log_softmax = {
   .sig = "x[...,D] -> y[...,D]",
