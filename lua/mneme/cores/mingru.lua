@@ -13,8 +13,11 @@ local ops = tensor.ops
 -- log g(v) = log(v + 1/2) or log sigma(v): where v is on the other side, each part is log(1/2).
 local function log_g(v) return (v:relu() + 0.5):log() - (-v):relu():softplus() + math.log(2) end
 
--- Its gate before the sigmoid, of what its rows give.
-local gates = { gru = function(z) return z end, lstm = function(f, i) return (-f):softplus() - (-i):softplus() end }
+-- What a step adds and keeps, and the gate before the sigmoid, of what the rows give.
+local gates = {
+  gru = { real = function(z, v) return z:sigmoid() * v, (-z):sigmoid() end, z = function(z) return z end },
+  lstm = { real = ops.minlstm_gate, z = function(f, i) return (-f):softplus() - (-i):softplus() end },
+}
 
 -- All products as one.  Names z (f, i), h .weight [d,d_in], .bias [d].
 local function layer(d_in, d, cfg)
@@ -35,9 +38,13 @@ local function layer(d_in, d, cfg)
   end
   -- The recurrence, from what all rows give.
   local function recur(u, done, h)
-    local z, v = gates[cfg.cell](u[1], u[2]), u[n]
-    if cfg.space == "real" then return ops.gated_scan { x = z:sigmoid() * v, a = (-z):sigmoid(), done = done, h = h } end
-    return ops.log_scan { x = log_g(v) - (-z):softplus(), a = -z:softplus(), done = done, h = h }
+    local gate = gates[cfg.cell]
+    if cfg.space == "real" then
+      local x, keep = gate.real(unpack(u))
+      return ops.gated_scan { x = x, a = keep, done = done, h = h }
+    end
+    local z = gate.z(u[1], u[2])
+    return ops.log_scan { x = log_g(u[n]) - (-z):softplus(), a = -z:softplus(), done = done, h = h }
   end
   local function sensitivities(prefix)
     local kinds = {}
