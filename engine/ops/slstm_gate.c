@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <string.h>
 #include "numerics/gates.h"
-#include "op.h"
 
 enum { X, R, C, N, M };          /* inputs */
 enum { Y, CELL, NORM, TOP };     /* outputs */
