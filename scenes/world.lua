@@ -1,5 +1,5 @@
--- world.lua -- the environment, large, with observation, actions and return: for trajectories and for playing by hand.
---   mneme play tmaze, or mneme view FILE.mnt
+-- world.lua -- the environment, large, with observation, actions and return: for playing by hand.
+--   mneme play tmaze
 local mn = require "mneme"
 local panels = mn.scene.panels
 

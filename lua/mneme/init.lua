@@ -105,7 +105,6 @@ local function learner()
   local trainer = require "mneme.learn.trainer"
   trainer.observers = {
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
-    function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.insight.episodes.training_recorder").open(l, ...) end end,
     function(l) if l.cfg.debug == "credit" then require("mneme.insight.measure.credit_angle").watch(l) end end,
     function(l, ...) if l.cfg.view then return require("mneme.insight.episodes.live_publisher").open(l, ...) end end,
     function(l, ...) if l.cfg.threads == 0 then return require("mneme.learn.thread_choice").open(l, ...) end end,

@@ -37,7 +37,6 @@ local function buttons_of(bar)
   if bar.zoom > 1 then add("0", ("%.1fx"):format(bar.zoom), true) end
   add("v", bar.movie and "stop video" or "video", bar.movie)
   add("s", "screenshot")
-  if bar.can_change then add("w", "save .mnt") end
   add("t", bar.theme == "light" and "dark" or "light")
   add("h", "help")
   return list

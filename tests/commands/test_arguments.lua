@@ -13,7 +13,7 @@ local arguments = require "mneme.commands.arguments"
 local commands = require("mneme.commands.options").commands
 
 local dir = shell.folder()
-local small = "core=gru core.d_model=8 hidden=8 steps=512 num_envs=4 num_steps=32 threads=1 record_every=0 where=0"
+local small = "core=gru core.d_model=8 hidden=8 steps=512 num_envs=4 num_steps=32 threads=1 where=0"
 shell.fine(dir, "run demo " .. small .. " run=runs/demo")
 t.eq(select(2, shell.mneme(dir, "run demo " .. small .. " run=runs/core=gru,seed=1")), 0)
 

@@ -53,7 +53,7 @@ end
 files.write(dir .. "/own.lua", { [[
 local mn = require "mneme"
 local nn = mn.nn
-local cfg = mn.config { corridor = 4, core = { "gru", d_model = 9 }, learner = "a2c", num_envs = 4, num_steps = 16, lr = 1e-2, steps = 2048, record_every = 0,
+local cfg = mn.config { corridor = 4, core = { "gru", d_model = 9 }, learner = "a2c", num_envs = 4, num_steps = 16, lr = 1e-2, steps = 2048,
   previous = "action,reward", own = true, from = "" }
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)

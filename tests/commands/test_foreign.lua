@@ -209,7 +209,6 @@ t.test("names of metrics and files are data, too", function()
   foreign.copy(dir, "r")
   files.write(dir .. "/x/metrics.jsonl", { json.encode { step = 4096, [PAYLOAD] = 1, ["charts/score"] = 0.5 } .. "\n" })
   files.write(dir .. "/x/" .. PAYLOAD, { "x" })
-  files.write(dir .. "/x/episodes/" .. PAYLOAD:gsub("/", "") .. ".mnt", { "x" })
   for _, words in ipairs(foreign.of_run) do
     local said, status = foreign.run(dir, words)
     t.eq(foreign.problem(said, status, LINE), nil, words .. ": " .. said)

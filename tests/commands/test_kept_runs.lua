@@ -52,10 +52,6 @@ local function check_version(version, archive, turn)
       works("eval " .. run .. " trust=1" .. (acts and " episodes=4 seed=1" or ""), acts and "return" or "accuracy")
       if acts then works("view " .. run .. " out=picture.png size=640x480 wait=0 trust=1") end
       works("export " .. run .. " to=weights.safetensors trust=1")
-      for _, name in ipairs { files.list(("%s/%s/episodes"):format(dir, run))[1] } do
-        works(("export %s/episodes/%s to=episode.npz"):format(run, name))
-        works(("view %s/episodes/%s out=picture.png size=640x480 wait=0 trust=1"):format(run, name))
-      end
     end) else t.test(version .. ": " .. run .. " is resumed", function()
       local step = 0
       for _, name in ipairs(files.list(("%s/%s/checkpoints"):format(dir, run))) do step = math.max(step, tonumber(name:match "%d+")) end

@@ -7,12 +7,12 @@ local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
-local SMALL = "core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 record_every=0 steps=1e12"
+local SMALL = "core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=1e12"
 local function sh(line) return shell.run(dir, line) end
 
 files.write(dir .. "/long.lua", { [[
 return require("mneme").study { title = "long", of = "tmaze", seeds = 2, metrics = { score = { "score" } },
-  settings = { core = { "gru", d_model = 8 }, hidden = 8, corridor = 4, num_envs = 2, num_steps = 32, steps = 1e12, record_every = 0 } }
+  settings = { core = { "gru", d_model = 8 }, hidden = 8, corridor = 4, num_envs = 2, num_steps = 32, steps = 1e12 } }
 ]] })
 files.make_folder(dir .. "/bin")
 files.write(dir .. "/bin/scontrol", { "#!/bin/sh\necho \"$@\" >> \"$OLDPWD/asked\"\n" })

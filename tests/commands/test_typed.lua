@@ -84,7 +84,7 @@ t.test("a setting of the environment may have env. in front where a run is playe
 end)
 
 t.test("numbers and switches as people write them; other programs' names", function()
-  local base = "run demo core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=32 threads=1 record_every=0 where=0 "
+  local base = "run demo core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=32 threads=1 where=0 "
   for i, words in ipairs { "steps=2k core.reset=0", "total_timesteps=2_000 core.reset=1", "steps=0.002M learning_rate=1e-3 carry=yes" } do
     local path = "runs/number" .. i
     local text, rc = shell.mneme(dir, base .. words .. " run=" .. path)

@@ -33,7 +33,6 @@ local readers = {
   ["lua/mneme/envs/corpus.lua"] = "text",
   ["lua/mneme/insight/episodes/causal_map_file.lua"] = "causal_map",
   ["lua/mneme/insight/episodes/live_channel.lua"] = "live",
-  ["lua/mneme/insight/episodes/trajectory.lua"] = "trajectory",
   ["lua/mneme/commands/check/init.lua"] = "(a file of Lua that the user names, to be run)",
   ["lua/mneme/commands/new/init.lua"] = "(a file of Lua that is copied)",
   ["lua/mneme/commands/new/test_script.lua"] = OWN,

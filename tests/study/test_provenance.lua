@@ -21,7 +21,7 @@ local function study(text)
   return ([[
 local mn = require "mneme"
 return mn.study { title = "small", question = "Does it?", of = "tmaze", axes = { core = { "gru", "feedforward" } }, seeds = 2,
-  settings = { corridor = 4, steps = 1024, hidden = 8, num_envs = 2, num_steps = 32, record_every = 0 },
+  settings = { corridor = 4, steps = 1024, hidden = 8, num_envs = 2, num_steps = 32 },
   metrics = { score = { "success", range = { 0, math.huge } } }, figures = { { "bars", y = "score", x = "core", title = "At the end" } },
   claims = { { id = "A", text = "TEXT", source = "ours", test = { "better", metric = "score", a = { core = "gru" }, b = { core = "feedforward" } } } },
   report = { scope = "A small scope." } }
@@ -45,7 +45,7 @@ t.test("a source belongs to a value: typed, published for a core, a core's that 
   lr = row("ppo.md", "**lr**")
   t.ok(lr:find "0.00025" and lr:find "the default of ppo" and not lr:find "released" and not lr:find "published", lr)
   write("plain.lua", (read "small.lua":gsub("return.*", "") .. [[
-local cfg = mn.config({ core = { "gru", d_model = 8 }, lr = 1e-3, steps = 512, num_envs = 2, num_steps = 32, hidden = 8, record_every = 0, corridor = 4 },
+local cfg = mn.config({ core = { "gru", d_model = 8 }, lr = 1e-3, steps = 512, num_envs = 2, num_steps = 32, hidden = 8, corridor = 4 },
   { published = { lstm = { lr = 0.02 } } })
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()

@@ -20,7 +20,7 @@ return mn.study { title = "Two", question = "Which?", of = "overwrite", axes = {
 ---Train a run `r` and sweep a study `s` in a folder.
 function foreign.prepare(folder)
   files.write(folder .. "/two.lua", { STUDY })
-  for _, line in ipairs { "run tmaze " .. foreign.small .. " corridor=4 steps=4096 checkpoint_every=2048 record_every=0.5 run=r",
+  for _, line in ipairs { "run tmaze " .. foreign.small .. " corridor=4 steps=4096 checkpoint_every=2048 run=r",
     "sweep two.lua jobs=1 run=s core.d_model=8 estimate=0" } do
     local said, status = shell.mneme(folder, line)
     if status ~= 0 then error(said) end

@@ -84,7 +84,7 @@ return {
   { "setting", "verbose verbosity quiet progress_bar log_level silent",
     "not here: progress is one line, and a log has few; nearest: debug=1, profile=1" },
   { "setting", "capture_video record_video video record render_video save_video video_every",
-    "record_every=N: minutes between recorded episodes; afterwards mneme view RUN out=FILE.mp4" },
+    "not here: afterwards mneme view RUN checkpoint=STEP out=FILE.mp4" },
   { "setting", "render render_mode show visualize visualise viewer",
     "view=1: watch training in a window; without a display: mneme view RUN web=1" },
   { "setting", "workers num_workers n_jobs num_cpus num_threads n_workers cpus num_rollout_workers n_cpu nproc",

@@ -68,7 +68,7 @@ local function parts()
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
     { "pairs", luajit_pairs.faulty() and "Mneme's: that of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
-    { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
+    { "json", jansson, apt "libjansson4", "run folders", required = true },
     { "system", about.system },
     { "processor", about.processor },
     { "vectors", about.vectors },

@@ -1,11 +1,8 @@
--- export.lua -- `mneme export`: a run's parameters (.safetensors), its agent's step of acting (.py, .onnx, .h, .json) or a trajectory (.npz) for
--- other programs.
-local ffi = require "ffi"
+-- export.lua -- `mneme export`: a run's parameters (.safetensors), or its agent's step of acting (.py, .onnx, .h, .json), for other programs.
 local lazy = require "mneme.base.lazy"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local npz = lazy "mneme.tensor.npz"
 local run_folder = lazy "mneme.runs.folder"
 local normaliser = lazy "mneme.learn.normaliser"
 local registry = require "mneme.base.registry"
@@ -18,22 +15,18 @@ local safetensors = lazy "mneme.tensor.safetensors"
 local stepper = lazy "mneme.insight.episodes.stepper"
 local stored_parameters = lazy "mneme.learn.stored_parameters"
 local tables = require "mneme.base.tables"
-local trajectory = lazy "mneme.insight.episodes.trajectory"
 
-local export = { name = "export", doc = "export an agent for PyTorch, ONNX or C, its parameters, or trajectories for NumPy", loads = true, about = [[
+local export = { name = "export", doc = "export an agent for PyTorch, ONNX or C, or its parameters", loads = true, about = [[
 agent.py, agent.onnx and agent.h act as the agent does, one step a call, without Mneme: observation, done and the memory's states in, the
 parameters of the policy's distribution, the value and the next states out.  agent.py is a PyTorch module that imports torch alone, agent.h C99
 with the weights inside, agent.json what mneme.load of Python reads.  An op that these forms do not know is an error that names it.
 
 agent.safetensors: names and layout are torch's: an activation has its number in a sequential (actor.0, actor.2), and the parameters of gru and lstm are
 packed as torch.nn.GRU and LSTM have them (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros).  The
-metadata describe what is done with them, all that the agent needs to act.
-
-A trajectory becomes arrays: actions, rewards,
-terminated, truncated, and what was recorded at each step.]],
-  arguments = { { "from", "RUN|FILE.mnt", "a run's folder, or a trajectory (.npz)", noun = "run or trajectory" } },
+metadata describe what is done with them, all that the agent needs to act.]],
+  arguments = { { "from", "RUN", "a run's folder", noun = "run" } },
   options = {
-    { "to", "the file", type = "file", endings = { "safetensors", "npz", unpack(portable.endings) }, required = true,
+    { "to", "the file", type = "file", endings = { "safetensors", unpack(portable.endings) }, required = true,
       hint = "of a run .py (PyTorch), .onnx, .h (C) or .safetensors (its parameters); curves as numbers: mneme compare RUN out=FILE.csv" },
     { "step", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },
     { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
@@ -131,59 +124,15 @@ local function export_run(o)
     .. (metadata.source and ("; what functions of %s compute is there as their source"):format(tostring(info.script)) or ""))
 end
 
--- ---- trajectories ----
-
-local pointers = { f32 = "float *", u8 = "uint8_t *" }
-
--- A field of all records as one array.
-local function column(t, field)
-  local n, shape = 1, { t.steps }
-  for i, size in ipairs(field.shape) do n, shape[i + 1] = n * size, size end
-  local bytes = n * (field.dtype == "f32" and 4 or 1)
-  local data = ffi.new("uint8_t[?]", math.max(1, bytes * t.steps))
-  for step = 0, t.steps - 1 do ffi.copy(data + step * bytes, t.records + step * t.stride + field.at, bytes) end
-  return { name = "mind." .. field.name, dtype = field.dtype, shape = shape, data = ffi.cast(pointers[field.dtype], data), owner = data }
-end
-
----The arrays of a trajectory, as tensor/npz.lua writes them.
-function export.arrays(t)
-  local terminated, truncated = ffi.new("uint8_t[?]", t.steps), ffi.new("uint8_t[?]", t.steps)
-  for step = 0, t.steps - 1 do
-    terminated[step], truncated[step] = t.flags[step] == 1 and 1 or 0, t.flags[step] == 2 and 1 or 0
-  end
-  local list = {
-    { name = "actions", dtype = t.space.dtype, shape = t.space:shape(t.steps), data = t.actions },
-    { name = "rewards", dtype = "f32", shape = { t.steps }, data = t.rewards },
-    { name = "terminated", dtype = "u8", shape = { t.steps }, data = terminated }, { name = "truncated", dtype = "u8", shape = { t.steps }, data = truncated },
-  }
-  for _, field in ipairs(t.fields) do list[#list + 1] = column(t, field) end
-  local about = json.encode { env = t.env, settings = t.settings, actions = t.names, seed = t.seed, copy = t.copy }
-  list[#list + 1] = { name = "about", dtype = "u8", shape = { #about }, data = ffi.cast("const uint8_t *", about), owner = about }
-  return list
-end
-
 -- ---- the command ----
 
-local uses = { npz = "in Python: numpy.load(%q)", safetensors = "in Python: safetensors.torch.load_file(%q)", json = "in Python: mneme.load(%q)",
+local uses = { safetensors = "in Python: safetensors.torch.load_file(%q)", json = "in Python: mneme.load(%q)",
   onnx = "in Python: onnxruntime.InferenceSession(%q)" }
 
 function export.run(o)
   local ending = o.to:match "%.(%w+)$"
-  if o.from:find "%.mnt$" then
-    if ending ~= "npz" then errors.usage(("export: to=%s: a trajectory becomes a .npz"):format(o.to)) end
-    local t = trajectory.read(o.from)
-    local arrays = export.arrays(t)
-    npz.write(o.to, arrays)
-    local observed = false
-    for _, array in ipairs(arrays) do observed = observed or array.name == "mind.observation" end
-    print(("%s: %d steps, %d arrays%s"):format(o.to, t.steps, #arrays,
-      observed and "" or ", no observations: mneme eval RUN record=FOLDER internals=1 records them"))
-  else
-    if ending == "npz" then errors.usage(("export: to=%s: a run becomes a .safetensors, .py, .onnx or .h"):format(o.to),
-      "curves as numbers: mneme compare RUN out=FILE.csv") end
-    o.from = o.from:gsub("(.)/+$", "%1")
-    if ending == "safetensors" then export_run(o) else export_step(o) end
-  end
+  o.from = o.from:gsub("(.)/+$", "%1")
+  if ending == "safetensors" then export_run(o) else export_step(o) end
   if uses[ending] then print(uses[ending]:format(o.to)) end
   return 0
 end

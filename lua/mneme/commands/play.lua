@@ -52,7 +52,7 @@ contents of a file.]],
     { "against", "the agent of a run plays the same episode beside you; what it was trained on is the environment", type = "run", example = "runs/demo" },
     { "scene", "another page than world (mneme list scenes)", type = "text", default = "world" },
     { "blind", "the observation as raw numbers", type = "switch", default = false },
-    { "record", "keep the game as a trajectory", type = "file", endings = { "mnt" } },
+    { "record", "keep the game as arrays for NumPy", type = "file", endings = { "npz" } },
     { "keys", "press these keys, or take these actions by name, without a window", type = "text", example = "left,3*up",
       set = function(o, text) o.keys = read_keys(text) end },
     { "out", "with keys=: the last page as a picture", type = "file", endings = { "png" } },
@@ -75,7 +75,7 @@ function play.prepare(o)
   for i, item in ipairs(o.items) do o.settings[item[1]], o.words[i] = read_setting(item[2]), item.word end
   if o.env_settings.num_envs then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(o.env_settings.num_envs)) end
   if not (o.name or o.against) then errors.usage("play: which environment?", options.usage(play) .. "; mneme list envs") end
-  if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.mnt") end
+  if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.npz") end
   o.hint = "web=1 plays in a browser; keys=left,up,... out=FILE.png presses keys without a window"
   return o
 end
@@ -156,8 +156,7 @@ local function report(played)
 end
 
 -- The command that comes next.
-local function next_of(played, o)
-  if played.saved[1] then return { "view", played.saved[1] } end
+local function next_of(o)
   if o.against then return { "view", o.against } end
   local script = o.name:find "%.lua$"
   return { "run", script and o.name or "train", not script and "env=" .. o.name or nil }
@@ -178,7 +177,7 @@ function play.run(o)
   report(played)
   for _, path in ipairs(played.saved) do print(path) end
   if o.out then print(o.out) end
-  next_step.say(next_of(played, o))
+  next_step.say(next_of(o))
   return 0
 end
 

@@ -4,9 +4,6 @@ local insight = {}
 -- Its names in mn, in the form of parts in lua/mneme/init.lua.
 insight.parts = {
   scene = { "mneme.insight.view.scene", call = "new", fields = { "about", "body", "lay", "load", "panels" } },
-  trajectory = { "mneme.insight.episodes.trajectory", "read" },
-  recording = { "mneme.insight.episodes.trajectory_writer" },
-  replay = { "mneme.insight.episodes.trajectory_replay" },
   interventions = { "mneme.insight.episodes.interventions" },
   causal_map = { "mneme.insight.episodes.causal_map", "new" },
   figures = { "mneme.insight.figures" },

@@ -49,12 +49,12 @@ local function extend(self, deadline)
   local all = true
   for k, track in ipairs(self.tracks) do
     local tick = last and track.timeline.ticks[last[k]]
-    all = all and (not tick or tick.ended or tick.over)
+    all = all and (not tick or tick.ended)
   end
   for k, track in ipairs(self.tracks) do
     local line, i = track.timeline, last and last[k] or 0
     local tick = line.ticks[i]
-    if tick and (tick.over or (tick.ended and not all)) then slot[k] = i
+    if tick and tick.ended and not all then slot[k] = i
     else
       if i + 1 > line.n and not line:extend(deadline) then return false end
       slot[k], moved = i + 1, true
@@ -167,13 +167,12 @@ end
 function Playback:unchangeable()
   local source, slot = main(self).source, self.slots[self.at]
   if live(self) then return "this agent is still training; after training, r replays an episode that can be changed" end
-  if source.trajectory then return "a recorded trajectory cannot be changed; view the run instead" end
   if not (self.tracks[1].open and source.restore) or not slot then return "only an episode that an agent plays can be changed" end
   if #self.tracks > 1 and not self.original then
     return self.together and "two episodes are shown: close one first (c or x)" or "several agents are shown: close the others first (c or x)"
   end
   local tick = self.tracks[#self.tracks].timeline.ticks[slot[#self.tracks]]
-  if tick.ended or tick.over then return "this episode has ended" end
+  if tick.ended then return "this episode has ended" end
 end
 
 ---Applies an intervention at the displayed step and shows its episode next to the original one, in a second track.
@@ -333,7 +332,7 @@ end
 function Playback:ended(at)
   for k, track in ipairs(self.tracks) do
     local tick = track.timeline.ticks[self.slots[at or self.at][k]]
-    if not (tick.ended or tick.over) then return false end
+    if not tick.ended then return false end
   end
   return true
 end

@@ -2,8 +2,7 @@
 -- saved moment.  An action or an intervention at any frame replaces everything after it.
 -- A source is anything with
 --   next(before, action)  -> a snapshot (see frames.lua), nil if there is nothing new;
---                            snapshot.ended = { score, ret, length } where the previous episode has just ended;
---                            snapshot.over = true where none can follow
+--                            snapshot.ended = { score, ret, length } where the previous episode has just ended
 -- and, to go back, save() -> moment, bytes and restore(moment): see Stepper.  `before(source, ended)` is called after the
 -- environment's step and before the agent's forward pass; `action` replaces the action that the agent chose.
 local engine = require "mneme.base.engine"
@@ -17,7 +16,7 @@ local MOST_FRAMES, MOST_MOMENTS = 128e6, 128e6       -- bytes
 ---@field source table
 ---@field first integer the first frame that can be shown, from 1
 ---@field n integer the last known frame
----@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, outcome, over }
+---@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, outcome }
 ---@field marks table<integer, string> frames with an intervention: "taken" or its text
 local Timeline = {}
 Timeline.__index = Timeline
@@ -25,7 +24,7 @@ Timeline.__index = Timeline
 ---@return Timeline
 local function new(source)
   return setmetatable({ source = source, film = frames.new(), first = 1, n = 0, here = 0, looked_at = 1, ticks = {}, frames = {},
-    bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = source.marks or {} }, Timeline)
+    bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = {} }, Timeline)
 end
 
 -- Drops the frames farthest from the displayed one, where they can be recomputed; else the oldest.
@@ -49,7 +48,7 @@ local function done(at, action)
   if type(action) == "table" then at.did = action else at.action = action end
 end
 
-local function put(self, i, make, over)
+local function put(self, i, make)
   local frame = self.frames[i]
   if frame then self.film:rewind(frame)
   else
@@ -65,7 +64,7 @@ local function put(self, i, make, over)
     local before = self.ticks[i - 1]
     local same = before and before.episode == frame.episode and (frame.outcome or frame.step > before.step)
     self.n, self.ticks[i] = i, { episode = frame.episode, step = frame.step, start = same and before.start or i,
-      ended = frame.outcome ~= nil, outcome = frame.outcome, over = over }
+      ended = frame.outcome ~= nil, outcome = frame.outcome }
   end
   make_room(self)
 end
@@ -101,39 +100,29 @@ local function remember(self, at, moment, bytes, last)
   if self.moment_bytes > MOST_MOMENTS then thin_out(self) end
 end
 
----Applies the interventions of frame `at`, before its forward pass.
----@return table[] notes for Recording:intervene
-function Timeline:intervene(at)
-  local notes = {}
-  for _, edit in ipairs(self.edits) do
-    for _, note in ipairs(at >= edit.i and edit.change(self.source, at) or {}) do notes[#notes + 1] = note end
-  end
-  return notes
-end
-
 -- Advances the source by one frame.  False: it has nothing new.
 local function advance(self)
   local i, last, waiting = self.here + 1, self.film.last, self.waiting
   if waiting then                                  -- the first frame of an episode follows the end of the last one
     self.waiting = nil
-    put(self, i, function() return self.film:add(waiting) end, waiting.over)
+    put(self, i, function() return self.film:add(waiting) end)
     return true
   end
   local saved, bytes
   local now = self.source:next(function(source, ended)
     local at = ended and i + 1 or i
     local near = newest(self.moments, at)
-    local wanted = not near or at - near.i >= EVERY or (at > near.i and (ended or at == self.wanted))
+    local wanted = not near or at - near.i >= EVERY or at > near.i and ended
     if source.save and wanted then saved, bytes = source:save() end
-    self:intervene(at)
+    for _, edit in ipairs(self.edits) do if at >= edit.i then edit.change(source, at) end end
   end, self.actions[self.here])
   if not now then return false end
   if now.ended and i > 1 then
-    put(self, i, function() return self.film:finish(now.ended, now.reward) end, now.over)
-    self.waiting = not now.over and now or nil
+    put(self, i, function() return self.film:finish(now.ended, now.reward) end)
+    self.waiting = now
     if saved then remember(self, i + 1, saved, bytes, self.film.last) end
   else
-    put(self, i, function() return self.film:add(now) end, now.over)
+    put(self, i, function() return self.film:add(now) end)
     if saved then remember(self, i, saved, bytes, last) end
   end
   return true
@@ -183,8 +172,6 @@ function Timeline:has(i) return self.frames[i] ~= nil end
 ---Computes one frame after the last known one; false: none is available now.
 ---@param deadline number?
 function Timeline:extend(deadline)
-  local last = self.ticks[self.n]
-  if last and last.over then return false end
   return (self.n == 0 or stand(self, self.n, deadline)) and advance(self)
 end
 
@@ -204,7 +191,7 @@ function Timeline:stop(i)
   local start = self.ticks[self.ticks[i].start]
   if not start.stop then
     for k = self.ticks[i].start, self.n do
-      if self.ticks[k].ended or self.ticks[k].over then start.stop = k break end
+      if self.ticks[k].ended then start.stop = k break end
     end
   end
   return start.stop
@@ -268,7 +255,7 @@ end
 ---@param i integer a frame that is not the end of an episode
 ---@return boolean done
 function Timeline:act(i, action)
-  if not self.source.restore or self.ticks[i].ended or self.ticks[i].over then return false end
+  if not self.source.restore or self.ticks[i].ended then return false end
   cut(self, i)
   self.actions[i], self.marks[i] = action, "taken"
   if not stand(self, i) then return false end
@@ -279,8 +266,8 @@ end
 
 ---Applies an intervention before the forward pass of frame i: everything from there on is dropped and frame i recomputed.
 ---@param i integer a frame that is not the end of an episode
----@param make fun(source): (fun(source, at): table[]?) called once, before a step; the function it returns is called
----  between step() and forward() of every frame `at` from i on, and returns notes
+---@param make fun(source): fun(source, at) called once, before a step; the function it returns is called between step() and forward() of every
+---  frame `at` from i on
 ---@param text string? for the marks
 ---@param hands boolean? keep the actions taken by hand from i on
 function Timeline:edit(i, make, text, hands)
@@ -295,23 +282,6 @@ function Timeline:edit(i, make, text, hands)
   stand(self, i)
 end
 
----Restores the source to the beginning of the episode of frame i, before its first forward pass; afterwards it is lost().
----@return integer? first that frame; nil: it cannot be restored
-function Timeline:stand_before(i)
-  local first = self.ticks[i].start
-  local from = self.source.restore and newest(self.moments, first)
-  if from and from.i < first then
-    self.wanted = first
-    go_back(self, from)
-    while self.here < first and advance(self) do end
-    self.wanted, from = nil, newest(self.moments, first)
-  end
-  if not from or from.i ~= first then return nil end
-  go_back(self, from)
-  self:lost()
-  return first
-end
-
 ---A copy of this timeline up to its last frame.
 ---@param source table this one's, used by one of both at a time; or another that can restore its moments
 ---@return Timeline
@@ -322,8 +292,7 @@ function Timeline:fork(source)
     for k, x in pairs(self[key]) do other[key][k] = x end
   end
   for i, tick in ipairs(self.ticks) do
-    other.ticks[i] = { episode = tick.episode, step = tick.step, start = tick.start, ended = tick.ended, outcome = tick.outcome,
-      over = tick.over }
+    other.ticks[i] = { episode = tick.episode, step = tick.step, start = tick.start, ended = tick.ended, outcome = tick.outcome }
   end
   if source ~= self.source then
     for k, edit in ipairs(self.edits) do other.edits[k] = { i = edit.i, make = edit.make, change = edit.make(source), text = edit.text } end

@@ -6,7 +6,7 @@ local files = require "mneme.base.files"
 local frames = require "mneme.insight.episodes.frames"
 local action_keys = require "mneme.insight.view.action_keys"
 local single = require "mneme.envs.single"
-local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
+local episode_arrays = require "mneme.insight.episodes.episode_arrays"
 
 local C = engine.C
 local game = {}
@@ -18,7 +18,7 @@ Game.__index = setmetatable(Game, single)
 
 ---Begin a game.
 ---@param env Env with one environment
----@param o table? scene (a scene), blind, record = FILE.mnt, ghost (a Ghost)
+---@param o table? scene (a scene), blind, record = FILE.npz, ghost (a Ghost)
 ---@return Game
 function game.new(env, o)
   o = o or {}
@@ -29,7 +29,7 @@ function game.new(env, o)
   self.names = self.hand.names
   self.action_of, self.labels, self.types = action_keys.divide(self.names)
   self.pad_labels = self.types and self.labels or action_keys.add_pad(#self.names, self.action_of)
-  if o.record then self.recording = trajectory_writer.new(env, 0, { about = { title = env.id .. ", played by hand" } }) end
+  if o.record then self.recording = episode_arrays.new(env, 0, { title = env.id .. ", played by hand" }) end
   self:restart(env.seed)
   return self
 end
@@ -77,8 +77,8 @@ function Game:restart(seed, start)
   if start then self.env:restore(0, start, self.obs) else self.env:reset_raw(self.obs, seed) end
   if self.step and not self.over then self.episode = self.episode + 1 end
   if self.recording then
-    self.recording:begin(self.obs)
-    self.path = files.free_name(self.record:gsub("%.mnt$", ""), "mnt")
+    self.recording:begin()
+    self.path = files.free_name(self.record:gsub("%.npz$", ""), "npz")
   end
   begin(self)
 end
@@ -143,7 +143,9 @@ function Game:take(action)
     self.refused = self.env.action_space:words(action) .. " is not allowed now"
     return
   end
-  self:act(action, self.recording)
+  if self.recording then self.recording:see(self.obs) end
+  self:act(action)
+  if self.recording then self.recording:add(self.action, self.reward[0], self.terminated[0] ~= 0, self.truncated[0] ~= 0) end
   if self.ghost then self.ghost:move() end
   self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
   if self.ended then finish(self, action) else look(self) end

@@ -5,7 +5,6 @@ local background_map = require "mneme.insight.view.background_map"
 local screen_capture = require "mneme.insight.view.screen_capture"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
 local state_arrays = require "mneme.models.state_arrays"
 local action_keys = require "mneme.insight.view.action_keys"
 local menu = require "mneme.insight.view.menu"
@@ -14,7 +13,6 @@ local interventions = require "mneme.insight.episodes.interventions"
 local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
 local spaces = require "mneme.envs.spaces"
-local episode_recorder = require "mneme.insight.episodes.episode_recorder"
 local failures = require "mneme.insight.view.failures"
 local moments = require "mneme.insight.view.moments"
 local viewer_page = require "mneme.insight.view.viewer_page"
@@ -163,7 +161,6 @@ local commands = {
   { "v", "v", "start / stop a video", function(self, clock, paint)
     self:say(self.screen_capture:stop() or self.screen_capture:begin(self:frame(1), select(2, paint())), clock)
   end },
-  { "w", "w", "save the episode (.mnt)", function(self, clock) self:write(clock) end },
   { "t", "t", "dark / light theme", function(self) self.theme = self.theme == "light" and "dark" or "light" end },
   { "h", "h", "this help", function(self) self:show_help(not self.help) end },
 }
@@ -269,17 +266,6 @@ function Viewer:show_scene(name)
   self.scene_name, self.dirty, self.full = name, true, nil
 end
 
--- Save an episode of a track; returns a text for the user.
-local function write_track(track, frame_number)
-  local rec, whole, problem = episode_recorder.export(track.timeline, frame_number)
-  track.timeline:lost()
-  if not rec then return nil end
-  local stem = ("mneme-%d%s"):format(track.timeline.ticks[frame_number].episode, #rec.interventions > 0 and "-changed" or "")
-  local path = files.free_name(stem, "mnt")
-  rec:write(path)
-  return path .. (problem and " – " .. problem or whole and "" or (", first %d steps only"):format(rec.steps))
-end
-
 ---Show the displayed episode without and with a part of the memory erased at a step, as a cell of the map says, or held from it on.
 ---@param kind string "erase" or "hold"
 ---@param word string the part
@@ -292,7 +278,7 @@ function Viewer:without(kind, word, at, clock)
   local from, to = self:episode()
   for slot = from, to do
     local tick = self.tracks[1].timeline.ticks[self.slots[slot][1]]
-    if tick.step == at and not tick.ended and not tick.over then
+    if tick.step == at and not tick.ended then
       self:seek(slot)
       local spec = { kind = kind, what = word }
       if self:intervene({ text = interventions.text(spec), specs = { spec } }, nil, clock) then
@@ -351,23 +337,6 @@ function Viewer:measure(deadline)
     while causes:work(steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
   end)
   return changed
-end
-
----Save the displayed episode of every track as a trajectory.
-function Viewer:write(clock)
-  local written = {}
-  engine.C.mn_lose_nothing(false)
-  if self:source().live or self:source().trajectory or self.at == 0 then
-    return self:say("only episodes that an agent plays can be saved", clock)
-  end
-  for k, track in ipairs(self.tracks) do
-    local ok, text = pcall(write_track, track, self.slots[self.at][k])
-    if not ok and not errors.is(text) then error(text, 0) end
-    text = ok and text or not ok and text.message
-    if not text then return self:say("the beginning of this episode is no longer kept", clock) end
-    written[#written + 1] = text
-  end
-  self:say("saved " .. table.concat(written, " and "), clock)
 end
 
 -- A key while the menu is open.
