@@ -377,8 +377,8 @@ t.test("gym: where and intervene of an environment that cannot be played again, 
     local words = TRAIN:gsub("minibatches=1 ", ""):gsub("Walk env.score=up", name .. " env.score=success"):format(2, "a2c")
     local said, status = mneme(words .. "steps=64 run=" .. run)
     t.eq(status, 0, said)
-    for _, words in ipairs { "intervene %s erase=all at=5 episodes=4", "where %s episodes=3 columns=3" } do
-      said, status = mneme(words:format(run))
+    for _, line in ipairs { "intervene %s erase=all at=5 episodes=4", "where %s episodes=3 columns=3" } do
+      said, status = mneme(line:format(run))
       t.ok(works and status == 0 or status == 1 and said:find "not reproducible", name .. ": " .. said)
     end
   end
