@@ -170,11 +170,11 @@ t.test("nothing in the current directory is run that the command line does not n
   end
   for _, kind in ipairs { "cores", "attentions", "datasets", "learners", "scenes", "experiments" } do trap(kind .. "/evil.lua") end
   local commands = { "list", "help", "doctor", "list runs .", "list cores", "list costs", "list learners", "help cores", "help evil", "help gate", "help man",
-    "help api", "run tmaze --help", "run nosuch", "check run", "compare run run", "report run episode=0", "export run to=x.safetensors", "eval run episodes=2",
+    "help api", "run tmaze --help", "run nosuch", "check run", "compare run run", "report run", "export run to=x.safetensors", "eval run episodes=2",
     "view run out=x.png wait=0", "diff run run", "intervene run erase=layers.0 at=1 episodes=2", "probe run", "where run episodes=2", "credit run",
     "play against=run", "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n", "repl < /dev/null",
     "bench nosuch", "new core own", "new env own like=evil.lua",
-    "sweep nosuch", "tune nosuch", "complete ''", "complete list ''", "complete run ''", "complete run evil ''", "complete run experiments/evil.lua ''",
+    "sweep nosuch", "complete ''", "complete list ''", "complete run ''", "complete run evil ''", "complete run experiments/evil.lua ''",
     "complete help ''", "complete run tmaze core=", "complete sweep evil ''" }
   local known = {}
   for _, words in ipairs(commands) do known[words:match "^%S+"] = true end

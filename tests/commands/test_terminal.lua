@@ -148,7 +148,7 @@ t.test("every command fits its terminal and names the next one", function()
     ["probe runs/a facts=cue episodes=48"] = "mneme where runs/a", ["where runs/a episodes=4 every=50"] = "mneme %l+ runs/a",
     ["view runs/a out=a.png size=400x300"] = "next: mneme intervene runs/a", ["report runs/a runs/b out=a.html"] = "next: mneme compare runs/a runs/b",
     ["report runs/a out=a.html"] = "next: mneme view runs/a", ["compare runs/a runs/b out=a.svg"] = "next: mneme view runs/a runs/b",
-    ["tune demo core=gru,lstm lr=1e-4..1e-2:log budget=2x4096 core.d_model=8 hidden=8 num_envs=4 num_steps=32 jobs=1 fresh=0 run=tuned"] =
+    ["sweep demo core=gru,lstm lr=1e-4..1e-2:log budget=2x4096 core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 jobs=1 run=tuned"] =
       "next: mneme report tuned",
     ["sweep demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 lr=1e-3,1e-4 jobs=1 run=swept"] = "next: mneme report swept",
     ["play tmaze keys=up"] = "next: mneme run train env=tmaze", ["sweep demo list=1 lr=1e-3,1e-4"] = "next: mneme sweep demo lr=1e%-3,1e%-4$",

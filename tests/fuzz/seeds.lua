@@ -87,7 +87,7 @@ put("run_info", json.encode { config = { core = { name = "gru", d_model = 4 }, l
 put("manifest", json.encode { starts = 1, files = {
   { name = "config.json", bytes = 3, checksum = "0a" }, { name = "source/a.lua", bytes = 4, checksum = "0b" },
   { name = "result.json" } } })
-put("declaration", json.encode { script = "fuzz.lua", of = "tmaze", defaults = { lr = 0.5 }, published = { gru = { lr = 1 } },
+put("declaration", json.encode { script = "fuzz.lua", of = "tmaze", defaults = { lr = 0.5 },
   texts = { { path = "fuzz.md", text = "## Scope\nWords.\n", own = true } }, spec = { title = "t", question = "q", of = "tmaze", settings = { lr = 0.5 },
     axes = { core = { { ["1"] = "gru", d_model = 4, label = "gru" }, "lstm" } }, seeds = { ["1"] = 5, quick = 2 },
     metrics = { score = { ["1"] = "success", range = { 0, "Infinity" } } }, figures = { { ["1"] = "bars", y = "score", x = "core" } },

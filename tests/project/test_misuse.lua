@@ -173,7 +173,7 @@ t.test("figures refuse odd parts in words", function()
     bars = { kind = "bars", x = {}, y = {}, bars = { { name = "a", y = 2 } } },
     heat = { kind = "heat", x = { categories = { "a" } }, y = { categories = { "b" } }, cells = { { 1 } }, value = {} },
   }
-  local more = { "references", "other_x", "title", "note" }
+  local more = { "references", "title", "note" }
   for name, fig in pairs(parts) do
     local keys = { unpack(more) }
     for key in pairs(fig) do keys[#keys + 1] = key end

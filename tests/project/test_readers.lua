@@ -43,7 +43,6 @@ local readers = {
   ["lua/mneme/runs/resources.lua"] = "resources",
   ["lua/mneme/runs/script.lua"] = "run_info",
   ["lua/mneme/lab/study/declaration_file.lua"] = "declaration",
-  ["lua/mneme/lab/study/cluster.lua"] = "(a list of runs, compared as a text with the one that would be written)",
   ["lua/mneme/lab/study/estimate.lua"] = OWN,
   ["lua/mneme/lab/study/folder.lua"] = "study result",
   ["lua/mneme/lab/study/model_sizes.lua"] = "model_sizes",

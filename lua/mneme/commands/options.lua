@@ -355,7 +355,7 @@ end
 
 -- ---- the commands of mneme, in the order of help ----
 
-local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "tune", "report", "compare",
+local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "report", "compare",
   "export", "new", "check", "bench", "list", "repl", "doctor", "help", "complete" } }
 local known = {}
 for _, name in ipairs(commands.names) do known[name] = true end
