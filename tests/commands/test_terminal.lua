@@ -1,6 +1,7 @@
 -- test_terminal.lua -- what a person sees: every command and topic fits the terminal, the progress bar never wraps, each command names
 -- the next one, and what takes long says so.
 local t = require "tests.harness"
+local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local help = require "mneme.commands.help"
 local layout = require "mneme.base.layout"
@@ -181,6 +182,16 @@ t.test("what goes to a file is as wide as COLUMNS says; nothing of it is lost", 
   end
   local narrow, wide = shell.run(dir, "COLUMNS=40 " .. shell.program .. " help"), shell.run(dir, "COLUMNS=400 " .. shell.program .. " help")
   t.eq(words(narrow), words(wide))
+  local listed, named = shell.run(dir, "COLUMNS=80 " .. shell.program .. " list envs"), 0
+  for _, e in ipairs(envs.list()) do                 -- whose a task is stands in its line
+    local whose = e.doc:match "%([^()=]*%)$"
+    local line = ("\n" .. listed):match("\n +" .. e.name .. "%-v[^\n]*")
+    if whose then
+      t.ok(line:find(whose, 1, true), line)
+      named = named + 1
+    end
+  end
+  t.ok(named > 20, named)
 end)
 
 t.test("colours: none with NO_COLOR, on a dumb terminal or in a file, where a bar is not rewritten either", function()
