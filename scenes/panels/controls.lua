@@ -30,7 +30,6 @@ local function buttons_of(bar)
     add(nil, (bar.follows and "newest: %.0fk" or "%.0fk steps"):format(bar.checkpoint / 1000))
     add("]", "›")
   end
-  if not bar.live then add("k", bar.taken and "hand back" or "take over", bar.taken) end
   if bar.can_change then add("i", "intervene", bar.pair, not bar.changeable) end
   if bar.can_change and not bar.pair then add("b", "contrast") end
   if bar.pair then add("c", "close") end

@@ -225,7 +225,7 @@ t.test("what a later version of Mneme wrote is refused in words", function()
   end
   later "n/config.json"
   for _, words in ipairs { "eval n episodes=2", "view n out=x.png wait=0", "run resume=n steps=90000", "check n", "report n", "compare n a",
-      "export n to=x.safetensors", "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1", "play against=n" } do
+      "export n to=x.safetensors", "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1" } do
     local said, status = mneme(words)
     t.ok((status ~= 0 or words == "report n") and said:find "n/config.json: a later version of Mneme wrote it: format 99, expected 1 at most",
       words .. ": " .. said)

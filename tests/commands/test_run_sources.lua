@@ -140,7 +140,7 @@ t.test("code beside a run, in a parent or another run, or by its name in the cur
     t.eq(select(2, shell.mneme(pack, "run tmaze quick=1 core=" .. name .. " core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 "
       .. "steps=2048 run=runs/pack/a")), 0)
     for _, words in ipairs { "eval runs/pack/a episodes=2", "view runs/pack/a out=x.png wait=0", "run resume=runs/pack/a steps=4096",
-      "intervene runs/pack/a erase=layers.0 at=1 episodes=2", "where runs/pack/a episodes=2", "credit runs/pack/a", "play against=runs/pack/a" } do
+      "intervene runs/pack/a erase=layers.0 at=1 episodes=2", "where runs/pack/a episodes=2", "credit runs/pack/a" } do
       local said, status = shell.stranger(pack, words)
       t.ok(status == 2 and said:find "runs/pack/a brings its own code, [%w./]+.lua, which was not run %(trust=1 runs it%)", words .. ": " .. said)
     end
@@ -172,7 +172,7 @@ t.test("nothing in the current directory is run that the command line does not n
   local commands = { "list", "help", "doctor", "list runs .", "list cores", "list costs", "list learners", "help cores", "help evil", "help gate", "help man",
     "help api", "run tmaze --help", "run nosuch", "check run", "compare run run", "report run", "export run to=x.safetensors", "eval run episodes=2",
     "view run out=x.png wait=0", "diff run run", "intervene run erase=layers.0 at=1 episodes=2", "probe run", "where run episodes=2", "credit run",
-    "play against=run", "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n", "repl < /dev/null",
+    "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n", "repl < /dev/null",
     "bench nosuch", "new core own", "new env own like=evil.lua",
     "sweep nosuch", "complete ''", "complete list ''", "complete run ''", "complete run evil ''", "complete run experiments/evil.lua ''",
     "complete help ''", "complete run tmaze core=", "complete sweep evil ''" }
@@ -269,7 +269,7 @@ t.test("code that a run's folder names is not run unasked", function()
   write("evil/mine.lua", 'io.open("pwned", "w"):close()\n' .. files.read(dir .. "/mine.lua"))
   write("evil/config.json", json.encode(about))
   for _, command in ipairs { "run resume=evil steps=9000", "eval evil episodes=2", "where evil episodes=2",
-      "credit evil", "play against=evil" } do
+      "credit evil" } do
     local said, status = mneme(command)
     t.ok(status ~= 0 and said:find "brings its own code", command .. ": " .. said)
     t.ok(not files.is_file(dir .. "/pwned"))

@@ -147,7 +147,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   for i, line in ipairs(lines) do
     if line ~= "bench peers" then ends(line, i % 2 == 0 and "INT" or "TERM") end         -- it needs PyTorch
   end
-  for _, line in ipairs { "view small", "view tmaze", "play tmaze", "play against=small", "view small scene=where" } do
+  for _, line in ipairs { "view small", "view tmaze", "play tmaze", "view small scene=where" } do
     for _, signal in ipairs { "INT", "TERM" } do ends(line, signal, "SDL_VIDEODRIVER=dummy") end
   end
   for _, line in ipairs { "bench scenes", "bench train", "eval small episodes=100000000", "view large out=x.gif episodes=9" } do

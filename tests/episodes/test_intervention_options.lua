@@ -262,23 +262,6 @@ t.test("one change after another in the same story; x goes on with it, and more 
   t.eq(frame_text(r.v:frame(1)) == fifth, true)
 end)
 
-t.test("what was done by hand stays in the story that is not changed", function()
-  local r = window(AGALITE, 1)
-  local at = r.v.at
-  r.press "k"
-  for _ = 1, 4 do r.press(RIGHT) end
-  r.press "k"
-  r.v:look_ahead(math.huge)
-  r.v:seek(at + 1)
-  local was = prints(r, 1, at, at + 4)
-  t.ok(r.v:intervene({ text = "erase", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
-  for _ = 1, 3 do r.v:forward() end
-  for k = 0, 3 do t.eq(r.v.tracks[1].timeline:frame(r.v.slots[at + k][1]).action, 3, "by hand, to the right") end
-  r.press "c"
-  local now = prints(r, 1, at, at + 4)
-  for k = at, at + 4 do t.eq(now[k] == was[k], true) end
-end)
-
 t.test("the bar says how far apart both are, and the menu is clicked", function()
   local r = window(AGALITE, 3)
   r.draw()

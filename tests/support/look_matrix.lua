@@ -114,7 +114,6 @@ matrix.tools = {
   { "intervene", "intervene R erase=all at=1 episodes=7", finds = "7 " },
   { "credit", "credit R episodes=3", finds = "3 episodes" },
   { "probe", "probe R episodes=48 every=2 out=R.json", out = "R.json" },
-  { "play", "play against=R keys=2*0 out=R-p.png", out = "R-p.png" },
   { "report", "report R out=R-report.html", out = "R-report.html" },
   { "export", "export R to=R.safetensors", out = "R.safetensors" },
   { "diff", "diff R R", finds = "equal in all" },

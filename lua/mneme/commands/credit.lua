@@ -57,7 +57,7 @@ local function describe_one(o, agent, map, episode)
     return
   end
   print(("the %s at step %d depends on these observations, by their shares of a gradient of %.2g:"):format(of, t, sum))
-  io.stdout:write((credit.view(map.rows[1], map.all_parts, { [o.of] = of }, MOST):table()))
+  io.stdout:write((credit.view(map.rows[1], map.all_parts, o.of, of, MOST):table()))
   print(("%.1f %% of it is of earlier observations; half lies within %d steps"):format(100 * (1 - back[1]), half_within(back)))
 end
 

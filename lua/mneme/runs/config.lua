@@ -47,7 +47,7 @@ config.standard = {
     .. "core.d_model=N wins" } },
   { "steps", 1e6, { "environment steps, summed over all environments", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
-  { "keep_checkpoints", 3, { "newest checkpoints that stay, besides the best; mneme where RUN checkpoints=1 shows all that stay", whole = true,
+  { "keep_checkpoints", 3, { "newest checkpoints that stay, besides the best", whole = true,
     range = { 1, 2 ^ 31 } } },
   { "threads", 0, { "CPU threads; 0: as many as pay, or one per MPI rank", whole = true, range = { 0, 256 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "

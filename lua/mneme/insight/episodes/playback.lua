@@ -131,7 +131,7 @@ function Playback:tick(clock, deadline)
     while self.due <= clock and C.mn_clock(false) < deadline and self:forward(deadline) do self.due = self.due + period end
     if period == 0 then self.due = clock end
   end
-  if not self.taken then self:look_ahead(deadline) end
+  self:look_ahead(deadline)
 end
 
 ---Computes the rest of the displayed episode, so that the timeline shows all of it.
@@ -145,21 +145,11 @@ function Playback:look_ahead(deadline)
   if #self.slots > known then self.dirty = true end
 end
 
--- ---- actions and interventions ----
+-- ---- interventions ----
 
 -- Drops the slots after the displayed one.
 local function cut(self)
   for at = #self.slots, self.at + 1, -1 do self.slots[at] = nil end
-end
-
----Takes an action in place of the agent, in the last track.
-function Playback:act(action, clock)
-  local k = #self.tracks
-  local line = self.tracks[k].timeline
-  if line.ticks[self.slots[self.at][k]].ended then return self:forward() end      -- to the next episode
-  if not line:act(self.slots[self.at][k], action) then return self:say("no action can be taken here", clock) end
-  cut(self)
-  self:forward()
 end
 
 ---Why no intervention is possible at the displayed step; nil: it is.
@@ -200,7 +190,7 @@ function Playback:change(change, clock)
   if change.restarts_plan then               -- both run in the same pieces
     self.tracks[1].timeline:edit(slot[1], function()
       return function(source, at) if at == slot[1] then source:restart_plan() end end
-    end, nil, true)
+    end)
   end
   cut(self)
   self.dirty = true
@@ -259,7 +249,7 @@ function Playback:untouched(k) return k == 1 and self.original or self.tracks[k]
 ---@param wanted integer episodes
 ---@return boolean changed
 function Playback:scout(wanted, deadline)
-  if self.at == 0 or live(self) or self.taken or self.together then return false end
+  if self.at == 0 or live(self) or self.together then return false end
   local known = 0
   for k in ipairs(self.tracks) do
     local line = self:untouched(k)

@@ -1,10 +1,10 @@
 -- timeline.lua -- random access to all frames of a source.  Frames near the displayed one are kept; others are recomputed from a
--- saved moment.  An action or an intervention at any frame replaces everything after it.
+-- saved moment.  An intervention at any frame replaces everything after it.
 -- A source is anything with
---   next(before, action)  -> a snapshot (see frames.lua), nil if there is nothing new;
+--   next(before)          -> a snapshot (see frames.lua), nil if there is nothing new;
 --                            snapshot.ended = { score, ret, length } where the previous episode has just ended
 -- and, to go back, save() -> moment, bytes and restore(moment): see Stepper.  `before(source, ended)` is called after the
--- environment's step and before the agent's forward pass; `action` replaces the action that the agent chose.
+-- environment's step and before the agent's forward pass.
 local engine = require "mneme.base.engine"
 local frames = require "mneme.insight.episodes.frames"
 
@@ -17,14 +17,14 @@ local MOST_FRAMES, MOST_MOMENTS = 128e6, 128e6       -- bytes
 ---@field first integer the first frame that can be shown, from 1
 ---@field n integer the last known frame
 ---@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, outcome }
----@field marks table<integer, string> frames with an intervention: "taken" or its text
+---@field marks table<integer, string> frames with an intervention: its text
 local Timeline = {}
 Timeline.__index = Timeline
 
 ---@return Timeline
 local function new(source)
   return setmetatable({ source = source, film = frames.new(), first = 1, n = 0, here = 0, looked_at = 1, ticks = {}, frames = {},
-    bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = {} }, Timeline)
+    bytes = 0, moments = {}, moment_bytes = 0, edits = {}, marks = {} }, Timeline)
 end
 
 -- Drops the frames farthest from the displayed one, where they can be recomputed; else the oldest.
@@ -43,11 +43,6 @@ local function make_room(self)
   end
 end
 
--- That an action was taken by hand at a frame, or an entry.
-local function done(at, action)
-  if type(action) == "table" then at.did = action else at.action = action end
-end
-
 local function put(self, i, make)
   local frame = self.frames[i]
   if frame then self.film:rewind(frame)
@@ -56,10 +51,6 @@ local function put(self, i, make)
     self.frames[i], self.bytes = frame, self.bytes + frame.bytes
   end
   self.here = i
-  if self.actions[i] ~= nil then
-    done(frame, self.actions[i])
-    done(frame.history[#frame.history], self.actions[i])
-  end
   if i > self.n then
     local before = self.ticks[i - 1]
     local same = before and before.episode == frame.episode and (frame.outcome or frame.step > before.step)
@@ -115,7 +106,7 @@ local function advance(self)
     local wanted = not near or at - near.i >= EVERY or at > near.i and ended
     if source.save and wanted then saved, bytes = source:save() end
     for _, edit in ipairs(self.edits) do if at >= edit.i then edit.change(source, at) end end
-  end, self.actions[self.here])
+  end)
   if not now then return false end
   if now.ended and i > 1 then
     put(self, i, function() return self.film:finish(now.ended, now.reward) end)
@@ -234,13 +225,12 @@ function Timeline:kept(i, step) return self.ticks[i] and self.frames[self.ticks[
 ---The source was used elsewhere: it is restored when it is needed next.
 function Timeline:lost() self.here, self.waiting = math.huge, nil end
 
--- Drops everything after frame i; with `hands`, actions taken by hand are kept.
-local function cut(self, i, hands)
+-- Drops everything after frame i.
+local function cut(self, i)
   for k = i + 1, self.n do
     if self.frames[k] then self.bytes, self.frames[k] = self.bytes - self.frames[k].bytes, nil end
-    self.ticks[k], self.marks[k] = nil, hands and self.marks[k] or nil
+    self.ticks[k], self.marks[k] = nil, nil
   end
-  for k in pairs(self.actions) do if k >= i and not hands then self.actions[k] = nil end end
   while #self.moments > 0 and self.moments[#self.moments].i > i do
     self.moment_bytes = self.moment_bytes - table.remove(self.moments).bytes
   end
@@ -251,30 +241,16 @@ local function cut(self, i, hands)
   end
 end
 
----Takes an action at frame i in place of the agent's: everything after it is dropped, and the next frame computed.
----@param i integer a frame that is not the end of an episode
----@return boolean done
-function Timeline:act(i, action)
-  if not self.source.restore or self.ticks[i].ended then return false end
-  cut(self, i)
-  self.actions[i], self.marks[i] = action, "taken"
-  if not stand(self, i) then return false end
-  done(self.frames[i], action)
-  self.film.last = self.frames[i]
-  return self:extend()
-end
-
 ---Applies an intervention before the forward pass of frame i: everything from there on is dropped and frame i recomputed.
 ---@param i integer a frame that is not the end of an episode
 ---@param make fun(source): fun(source, at) called once, before a step; the function it returns is called between step() and forward() of every
 ---  frame `at` from i on
 ---@param text string? for the marks
----@param hands boolean? keep the actions taken by hand from i on
-function Timeline:edit(i, make, text, hands)
+function Timeline:edit(i, make, text)
   local from = newest(self.moments, i)
   go_back(self, from)
   local change = make(self.source)
-  cut(self, i, hands)
+  cut(self, i)
   if self.frames[i] then self.bytes, self.frames[i] = self.bytes - self.frames[i].bytes, nil end
   table.insert(self.edits, { i = i, make = make, change = change, text = text })
   if text then self.marks[i] = self.marks[i] and self.marks[i] .. ", " .. text or text end
@@ -288,7 +264,7 @@ end
 function Timeline:fork(source)
   local other = new(source)
   other.marks = {}
-  for _, key in ipairs { "frames", "moments", "actions", "edits", "marks" } do
+  for _, key in ipairs { "frames", "moments", "edits", "marks" } do
     for k, x in pairs(self[key]) do other[key][k] = x end
   end
   for i, tick in ipairs(self.ticks) do
