@@ -164,7 +164,7 @@ end)
 
 t.test("a name that is printed is taken by every command about runs", function()
   for _, line in ipairs { "eval demo episodes=4", "eval core=gru,seed=1 episodes=4", "where demo episodes=4", "compare demo core=gru,seed=1", "diff demo demo",
-    "export demo to=x.safetensors", "report demo", "check demo", "view demo out=x.png wait=1", "credit demo episodes=1",
+    "export demo to=x.safetensors", "report demo", "check demo", "view demo out=x.png wait=1", "credit demo",
     "intervene demo erase=all at=1 episodes=4", "run resume=demo steps=513" } do
     local text, rc = shell.mneme(dir, line)
     t.eq(rc, 0, line .. ": " .. text)

@@ -37,7 +37,7 @@ end)
 
 t.test("every command that plays or reads the run", function()
   for _, words in ipairs { "eval a episodes=20", "eval a episodes=20 best=1", "list runs", "compare a", "report a",
-    "intervene a erase=layers.0 at=2 episodes=20", "where a episodes=8", "credit a", "credit a episodes=4",
+    "intervene a erase=layers.0 at=2 episodes=20", "where a episodes=8", "credit a",
     "view a out=a.png", "view a out=a.html", "view a scene=mind out=mind.png" } do fine(words) end
 end)
 

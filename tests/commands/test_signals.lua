@@ -134,7 +134,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   local text = sh(program("run tmaze quick=1 " .. SMALL:gsub("1e12", "4000") .. " run=small"))
   t.ok(files.is_file(dir .. "/small/config.json"), text)
   sh(program("run demo quick=1 core=agalite num_envs=2 num_steps=32 steps=64 where=0 threads=1 run=large"))
-  local lines = { "eval small episodes=100000000", "credit small episodes=10000000", "where large episodes=50000", "probe small episodes=2048",
+  local lines = { "eval small episodes=100000000", "where large episodes=50000", "probe small episodes=2048",
     "intervene small erase=all at=1 episodes=10000000", "view small out=x.gif episodes=1", "view small out=x.html wait=100", "report sweep out=r.html",
     "check small", "compare small sweep", "export small to=x.safetensors", "list runs",
     "diff small small", "repl", "doctor", "help where", "complete mneme wh", "report small small",

@@ -145,7 +145,7 @@ t.test("every command fits its terminal and names the next one", function()
     ["check runs/a"] = "next: mneme eval runs/a", doctor = "next: mneme run demo", ["export runs/a to=a.safetensors"] = "in Python: ",
     ["run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 where=0"] = "next: mneme view runs/demo%-%d+  or  mneme eval",
     ["run demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 where=0 seeds=2 jobs=1 run=seeds"] = "next: mneme compare",
-    ["credit runs/a"] = "next: mneme credit runs/a", ["credit runs/a at=1 episodes=3"] = "next: mneme where runs/a",
+    ["credit runs/a"] = "next: mneme where runs/a",
     ["probe runs/a facts=cue episodes=48"] = "mneme where runs/a", ["where runs/a episodes=4 every=50"] = "mneme %l+ runs/a",
     ["view runs/a out=a.png size=400x300"] = "next: mneme intervene runs/a", ["report runs/a runs/b out=a.html"] = "next: mneme compare runs/a runs/b",
     ["report runs/a out=a.html"] = "next: mneme view runs/a", ["compare runs/a runs/b out=a.svg"] = "next: mneme view runs/a runs/b",

@@ -2,9 +2,7 @@
 local t = require "tests.harness"
 local contract_rig = require "mneme.models.contract_rig"
 local credit = require "mneme.insight.measure.credit"
-local files = require "mneme.base.files"
 local mn = require "mneme"
-local shell = require "tests.support.shell"
 
 local function played(name, env_name, settings, options, most)
   mn.manual_seed(2)
@@ -91,38 +89,4 @@ t.test("a step that the episode has not is refused", function()
   local agent, env, episode = played("gru", "repeat_previous", { num_envs = 1, seed = 3 })
   t.fails(function() credit.map(agent, env, episode, { 8 }) end)
   t.raises(function() credit.play(mn.stepper.new(mn.env("repeat_previous", { num_envs = 2 }), agent)) end, "expected one")
-end)
-
--- `mneme credit` with a signal during its third episode.
-local STOPS = [[
-local credit, ffi = require "mneme.insight.measure.credit", require "ffi"
-ffi.cdef "int getpid(void); int kill(int pid, int signal);"
-local play, n = credit.play, 0
-function credit.play(...)
-  n = n + 1
-  if n == 3 then ffi.C.kill(ffi.C.getpid(), 2) end
-  return play(...)
-end
-os.exit(require("mneme.commands.arguments").run(require "mneme.commands.credit", { "it", %s }))
-]]
-
-t.test("Ctrl-C: the means of what was done are printed, and the status says that it was stopped", function()
-  local here = shell.folder()
-  local function stops(words)
-    files.write(here .. "/stops.lua", { STOPS:format(words) })
-    return shell.run(here, ("env --default-signal=INT '%s' run stops.lua"):format(shell.program))
-  end
-  local said, status = shell.mneme(here, "run tmaze corridor=4 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=8 steps=16 run=it")
-  t.eq(status, 0, said)
-  said, status = stops '"episodes=50"'
-  t.eq(status, 130, said)
-  t.ok(said:find "3 episodes from seed 12345" and said:find "means of 3 episodes" and said:find "of the gradient is of earlier observations", said)
-  t.ok(not said:find "next:", said)
-  said, status = stops '"episodes=50", "at=1000"'
-  t.eq(status, 130, said)
-  t.ok(not said:find "no episode reached", said)
-  said, status = shell.mneme(here, "credit it episodes=2 at=1000")
-  t.eq(status, 2, said)
-  t.ok(said:find("no episode reached step 1000", 1, true), said)
-  files.remove_folder(here)
 end)

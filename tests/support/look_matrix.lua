@@ -112,7 +112,7 @@ matrix.tools = {
   { "record pairs", "intervene R erase=all at=1 episodes=2 record=R-pairs", out = "R-pairs/with/episode-1.npz" },
   { "where", "where R episodes=5 every=2", finds = "all" },
   { "intervene", "intervene R erase=all at=1 episodes=7", finds = "7 " },
-  { "credit", "credit R episodes=3", finds = "3 episodes" },
+  { "credit", "credit R", finds = "a gradient is what" },
   { "probe", "probe R episodes=48 every=2 out=R.json", out = "R.json" },
   { "report", "report R out=R-report.html", out = "R-report.html" },
   { "export", "export R to=R.safetensors", out = "R.safetensors" },
