@@ -27,7 +27,6 @@ return mn.study {
   figures = {
     { "lines", y = "score", x = "corridor", by = "core", title = "success against the corridor's length" },
     { "curves", y = "charts/score", by = "core", title = "success while learning, all corridors" },
-    { "profile", y = "score", by = "core", title = "share of runs above each success, all corridors" },
   },
   references = { { "guessing", y = 0.5, of = "score", where = { core = "feedforward" }, source = "two cues, even odds" },
     { "who knows the cue", y = 1, of = "score", source = "the environment's rules" } },

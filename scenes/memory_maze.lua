@@ -42,7 +42,7 @@ local function draw(view, now)
       note = { cue and ("heading up; seeks %s"):format(select(2, palette(cue + 4))) or "heading up", "heading up" } })
     panels.explored(view, explored, now, { view = side, palette = palette, width = size, height = size, margin = 1,
       place = cell_of(side) })
-  else panels.observation(view, observed, now, { credit = true }) end
+  else panels.observation(view, observed, now) end
 
   local memory = mn.inspect.implicit_attention.problem(now) and "memory" or "attention"
   mn.scene.lay(view, lower, now, { "columns", { "3*", "policies" }, { "3*", "value" }, { "4*", memory } })

@@ -16,7 +16,7 @@ local function draw(view, now)
     believed = to_go and "path", cells = function(k) return (k - 1) % 7 + 0.5, math.floor((k - 1) / 7) + 0.5 end,
     mark = function(class) return class == 1 or nil end,
   })
-  panels.observation(view, seen, now, { credit = true })
+  panels.observation(view, seen, now)
   local memory = #now.gates == 0 and { "3*", "memory" } or { "3*", "rows", { "5*", "memory" }, { "3*", "gates" } }
   mn.scene.lay(view, right, now, { "rows", { "2*", "columns", { "1*", "policy" }, { "1*", "value" } }, memory })
 end

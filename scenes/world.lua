@@ -1,5 +1,5 @@
--- world.lua -- the environment, large, with observation, actions and return: for trajectories and for playing by hand.
---   mneme play tmaze, or mneme view FILE.mnt
+-- world.lua -- the environment, large, with observation, actions and return: for playing by hand.
+--   mneme play tmaze
 local mn = require "mneme"
 local panels = mn.scene.panels
 
@@ -9,14 +9,11 @@ local function draw(view, now)
   panels.header(view, header, now)
   if now.rules then view:paragraph(now.rules, rules.x, rules.y + 10 * view.unit, 13, view.theme.text, rules.w) end
   local left, right = view:split(body, "columns", { "5*", "3*" })
-  local ghost
-  if now.ghost then left, ghost = view:split(left, "rows", { "1*", 112 }) end
   if now.blind then panels.observation(view, left, now)
   else
     panels.world(view, left, now, now.rules and { title = now.cheats and "the true state" or "what the agent sees",
       note = now.cheats and "Tab: back to what the agent sees" or nil })
   end
-  if ghost then panels.ghost(view, ghost, now) end
   if now.card then panels.score_card(view, left, now) end
   local seen, actions, earned = view:split(right, "rows", #now.actions > 24 and { "1*", "5*", "1*" } or { "3*", "3*", "2*" })
   if now.blind then seen, actions, earned = nil, view:split(right, "rows", { "3*", "2*" }) end

@@ -86,7 +86,7 @@ end
 local long = { docs = 90, signals = 45, gpu_ops = 45, faults = 40, web = 35, episode_page = 32, foreign = 32, one_truth = 32, mpi = 30, cores = 27,
   gym = 27, run_sources = 26, minute = 25, limits = 25, gpu = 25, look_at_runs = 24, without_root = 22, export_step = 22, python = 21, terminal = 21,
   gpu_train = 20, bench = 20, altered = 18, envs = 18, gpu_envs = 18, readings = 16, train = 16, reference = 16, tree = 14, report_markdown = 14,
-  credit = 14, used_is_read = 14, gym_vectors = 14, tune = 13, learners = 13, verdicts = 12, export = 12, decays = 12, train_script = 12, cluster = 11,
+  credit = 14, used_is_read = 14, gym_vectors = 14, tune = 13, learners = 13, verdicts = 12, export = 12, decays = 12, train_script = 12,
   ops = 11, memory_story = 10, kept_file = 10, timeline = 10, saved = 10, a2c = 10, sweep = 10 }
 local kept_in, took, OTHERS = os.getenv "MNEME_BUILD" or here .. "build", {}, 2
 local failed_before = {}

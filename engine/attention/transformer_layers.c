@@ -3,7 +3,7 @@
 #include "transformer_layers.h"
 #include "numerics/packed_gemm.h"
 #include "numerics/activation.h"
-#include "numerics/gru_gate.h"
+#include "numerics/gates.h"
 #include "numerics/norm.h"
 #include "numerics/recurrent_cells.h"
 #include "numerics/simd.h"

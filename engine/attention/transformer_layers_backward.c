@@ -2,7 +2,7 @@
 #include <string.h>
 #include "transformer_layers.h"
 #include "numerics/activation.h"
-#include "numerics/gru_gate.h"
+#include "numerics/gates.h"
 #include "numerics/norm.h"
 #include "numerics/simd.h"
 

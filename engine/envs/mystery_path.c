@@ -73,7 +73,7 @@ MN_ENV(mystery_path, .rules = "A hidden path leads from the start to the goal: f
                               "after a fall the next step takes you back to the start.",
        .see = see, .reference = reference,
        .no_bits = true, .version = 0,
-       .doc = "find a hidden path by falling off it, and remember it; in small steps",
+       .doc = "find a hidden path by falling off it, and remember it; in small steps (Memory Gym)",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS,
        .actions = "stay up down left up_left down_left right up_right down_right",
        .to_know = "path=class x=number y=number",

@@ -65,7 +65,7 @@ MN_ENV(mystery_path_grid, .rules = "A hidden path leads from the start to the go
                                    "after a fall the next step takes you back to the start.",
        .see = see, .reference = reference,
        .no_bits = true, .version = 0,
-       .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells",
+       .doc = "find a hidden path by falling off it, and remember it; quarter turns and cells (Memory Gym)",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS, .actions = "stay turn_left turn_right forward",
        .to_know = "path=class x=number y=number",
        .observes = "column[7] row[7] fell origin[14] goal[14] heading=up,left,down,right",

@@ -1,13 +1,13 @@
-/* fast_math.h -- exp, log, tanh, sigmoid, sin and cos in float32, as polynomials.
+/* fast_math.h -- exp, log, tanh, sigmoid, erf, sin and cos in float32, as polynomials.
 ** libm's functions differ between machines and do not vectorise.  These give the same bits at any
 ** vector width, because each multiply-add is explicit and lanes are independent.
 **
 ** The scalar functions have no branches: GCC and clang vectorise any loop around them, at best
 ** under "#pragma omp simd".  They keep to the common subset of C11 and CUDA C++17.  Errors, over
-** all floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7; sin and cos 1.6 up to 1000
+** all floats: exp 1.0 ulp, log 0.9, tanh 2.7, sigmoid 2.4, softplus 1.7, erf 1.2; sin and cos 1.6 up to 1000
 ** (beyond: absolute error 1e-7 up to 1e6, and finite everywhere).  Overflow gives infinity; underflow goes
 ** through the denormals to 0 (directly to 0 while an op runs: denormals.h; of sigmoid and softplus always below 2^-126.5); NaN gives
-** NaN; tanh keeps the sign of zero.
+** NaN; tanh and erf keep the sign of zero.
 ** The polynomials are minimax fits (fpminimax of sollya); the argument is reduced in two parts, as
 ** in Cody and Waite, Software Manual for the Elementary Functions, 1980, chapters 5 and 6. */
 #ifndef MN_FAST_MATH_H
@@ -130,6 +130,27 @@ MN_MATH float mn_softplusf(float x) {
   const uint32_t most = 0x3ed413cdu;           /* sqrt(2) - 1 */
   float e = mn_exp_minus(x), k = mn_bits_of(e) > most ? 1.0f : 0.0f;
   return mn_log1p_reduced((e - k) * (1 - 0.5f * k), k) + mn_at_least(x, 0.0f);
+}
+
+/* The error function: up to 0.92 x + x P(x^2), beyond 1 - exp(Q(|x|)), which is 1 from 4 on. */
+MN_MATH float mn_erff(float x) {
+  const float t = mn_at_most(__builtin_fabsf(x), 4.0f), s = t * t;
+  float p = -0x1.398912p-11f;
+  p = MN_FMA(p, s, 0x1.4723dep-8f);
+  p = MN_FMA(p, s, -0x1.b689b6p-6f);
+  p = MN_FMA(p, s, 0x1.ce1a88p-4f);
+  p = MN_FMA(p, s, -0x1.8126e8p-2f);
+  p = MN_FMA(p, s, 0x1.06eba6p-3f);
+  float q = 0x1.98d4bp-13f;
+  q = MN_FMA(q, t, -0x1.8da182p-9f);
+  q = MN_FMA(q, t, 0x1.6b8e86p-6f);
+  q = MN_FMA(q, t, -0x1.a9653cp-4f);
+  q = MN_FMA(q, t, -0x1.4647b4p-1f);
+  q = MN_FMA(q, t, -0x1.056184p-3f);
+  q = MN_FMA(q, t, -0x1.b219aap-13f) - t;
+  int32_t n;
+  const float e = mn_expm1_reduced(q, &n);
+  return __builtin_copysignf(mn_select(t < 0.92f, MN_FMA(p, t, t), 1 - (1 + e) * mn_power_of_2(n)), x);
 }
 
 /* Sine and cosine of an angle in quarter turns.  In double the turns of any tick, or of any feature

@@ -116,6 +116,16 @@ MN_INLINE mn_lanes mn_sums(const mn_lanes *a) {
 #undef MN_8
 }
 
+/* The same of four vectors, in lanes 0 to 3: the bits of mn_sum of each. */
+MN_INLINE mn_lanes mn_sums_of_4(const mn_lanes *a) {
+  mn_lanes v = mn_halve(mn_halve(a[0], a[1]), mn_halve(a[2], a[3]));
+#if MN_LANES > 4
+#pragma GCC unroll 2
+  for (int n = MN_LANES; n > 4; n /= 2) v = mn_halve_blocks(v, v);
+#endif
+  return v;
+}
+
 /* Rows become columns: taking even and odd lanes of neighbours, log2(lanes) times, exchanges rows and lanes; the first
 ** two times within blocks of four lanes, then whole blocks. */
 MN_INLINE void mn_turn_lanes(mn_lanes *a) {

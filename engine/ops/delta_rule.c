@@ -96,61 +96,81 @@ static void look_ahead(const mn_delta *d, int bh, int t, int n, bool back, mn_pr
 
 /* ---- forward ---- */
 
-/* One token on R rows of C[V,K] in place; num = C q, which only a step's last token wants. */
-MN_INLINE void step_rows(const int R, int K, float keep, float erase, float write, float *restrict C,
-                         const float *k, const float *q, const float *v, float *num) {
+/* Some tokens of one step: n of their keys, `across` keys apart, and what belongs to each. */
+typedef struct keys { const float *k, *v, *q; long across; int n; float keep[L], erase[L], write[L]; } keys;
+
+/* R sums of lanes. */
+MN_INLINE void sum_rows(const int R, const mn_lanes *sum, float *to) {
+  if (R == 4) {
+    const mn_lanes all = mn_sums_of_4(sum);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) to[i] = all[i];
+  } else for (int i = 0; i < R; i++) to[i] = mn_sum(sum[i]);
+}
+
+/* R rows of C[V,K], from row `at` on, in place, through all tokens; num = C q.  What writes one token reads what the next one wants. */
+MN_INLINE void step_rows(const int R, int K, int V, const keys *x, int at, float *restrict C, float *num) {
   mn_lanes sum[4] = { { 0 } };
+  float held[4], u[4];
+  C += (long)at * K;
   for (int j = 0; j < K; j += MN_LANES) {
-    mn_lanes kj = mn_load_n(k + j, K - j);
+    mn_lanes kj = mn_load_n(x->k + j, K - j);
 #pragma GCC unroll 4
     for (int i = 0; i < R; i++) sum[i] += mn_load_n(C + (long)i * K + j, K - j) * kj;
   }
-  float u[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < R; i++) {
-    u[i] = write * (v[i] - erase * mn_sum(sum[i]));
-    sum[i] = (mn_lanes){ 0 };
-  }
-  for (int j = 0; j < K; j += MN_LANES) {
-    mn_lanes kj = mn_load_n(k + j, K - j), qj = mn_load_n(q + j, K - j);
+  for (int n = 0; n < x->n; n++) {
+    const float *k = x->k + n * x->across * K, *v = x->v + n * x->across * V + at, *next = n + 1 < x->n ? k + x->across * K : x->q;
+    const float keep = x->keep[n];
+    sum_rows(R, sum, held);
 #pragma GCC unroll 4
     for (int i = 0; i < R; i++) {
-      float *at = C + (long)i * K + j;
-      mn_lanes x = mn_load_n(at, K - j) * keep + kj * u[i];
-      mn_store_n(at, x, K - j);
-      sum[i] += x * qj;
+      u[i] = x->write[n] * (v[i] - x->erase[n] * held[i]);
+      sum[i] = (mn_lanes){ 0 };
+    }
+    for (int j = 0; j < K; j += MN_LANES) {
+      mn_lanes kj = mn_load_n(k + j, K - j), qj = mn_load_n(next + j, K - j);
+#pragma GCC unroll 4
+      for (int i = 0; i < R; i++) {
+        float *to = C + (long)i * K + j;
+        mn_lanes now = mn_load_n(to, K - j) * keep + kj * u[i];
+        mn_store_n(to, now, K - j);
+        sum[i] += now * qj;
+      }
     }
   }
+  sum_rows(R, sum, held);
 #pragma GCC unroll 4
-  for (int i = 0; i < R; i++) num[i] = mn_sum(sum[i]);
+  for (int i = 0; i < R; i++) num[i] = held[i];
 }
 
-/* Row by row, in place in C' and s'. */
+/* s' in place, of one token. */
+static void step_sum(int K, float keep, float write, const float *k, float *s) {
+  for (int j = 0; j < K; j += MN_LANES)
+    mn_store_n(s + j, mn_load_n(s + j, K - j) * keep + mn_load_n(k + j, K - j) * write, K - j);
+}
+
+/* Row by row, in place in C' and s'; the tokens of a step together, unless a checkpoint lies between them. */
 static void walk_steps(const mn_delta *d, int bh, float *C, float *s, float *num) {
   const mn_attention *a = &d->a;
   const mn_call *c = a->c;
-  int K = a->K, V = a->V;
-  for (int t = c->t0 * d->keys; t < c->t1 * d->keys; t++) {
+  const int K = a->K, V = a->V, end = c->t1 * d->keys;
+  for (int t = c->t0 * d->keys, after; t < end; t = after) {
     if (t % L == 0) widen(a, C, s, checkpoint(a, bh, t));
     if (mn_delta_reset(d, t, bh)) {
       memset(C, 0, sizeof(float) * (size_t)V * (size_t)K);
       memset(s, 0, sizeof(float) * (size_t)K);
     }
     const long at = mn_delta_step(d, t, bh), key = mn_delta_key(d, t, bh);
-    const float *k = c->in[IN_K].data + key * K, *q = c->in[IN_Q].data + at * K, *v = c->in[IN_V].data + key * V;
-    float write = c->in[IN_WRITE].data[key], keep = c->in[IN_KEEP].data && mn_delta_first(d, t) ? c->in[IN_KEEP].data[at] : 1;
-    float erase = d->after ? keep : 1, z;
-    mn_lanes dot = { 0 };
-    for (int j = 0; j < K; j += MN_LANES) {
-      mn_lanes x = mn_load_n(s + j, K - j) * keep + mn_load_n(k + j, K - j) * write;
-      mn_store_n(s + j, x, K - j);
-      dot += x * mn_load_n(q + j, K - j);
+    keys x = { c->in[IN_K].data + key * K, c->in[IN_V].data + key * V, c->in[IN_Q].data + at * K, a->H, 0, { 0 }, { 0 }, { 0 } };
+    for (after = t; x.n == 0 || (after % L && !mn_delta_first(d, after)); after++, x.n++) {
+      const float keep = c->in[IN_KEEP].data && mn_delta_first(d, after) ? c->in[IN_KEEP].data[at] : 1;
+      x.keep[x.n] = keep, x.erase[x.n] = d->after ? keep : 1, x.write[x.n] = c->in[IN_WRITE].data[key + (long)x.n * a->H];
+      step_sum(K, keep, x.write[x.n], x.k + (long)x.n * a->H * K, s);
     }
-    z = mn_sum(dot);
     int i = 0;
-    for (; i + 4 <= V; i += 4) step_rows(4, K, keep, erase, write, C + (long)i * K, k, q, v + i, num + i);
-    for (; i < V; i++) step_rows(1, K, keep, erase, write, C + (long)i * K, k, q, v + i, num + i);
-    if (mn_delta_last(d, t)) mn_divide(a, at, num, z);
+    for (; i + 4 <= V; i += 4) step_rows(4, K, V, &x, i, C, num + i);
+    for (; i < V; i++) step_rows(1, K, V, &x, i, C, num + i);
+    if (mn_delta_last(d, after - 1)) mn_divide(a, at, num, a->normalise ? mn_dot(K, s, x.q) : 0);
   }
 }
 

@@ -1,8 +1,7 @@
 /* erf.c -- y = the error function of x. */
-#include <math.h>
 #include "elementwise.h"
 
-MN_UNARY(erff(x), 1.128379167f * mn_expf(-x * x))
+MN_UNARY(mn_erff(x), 1.128379167f * mn_expf(-x * x))
 
 const mn_op mn_op_erf = {
   .sig = "x[...] -> y[...]",

@@ -4,7 +4,7 @@
 ** One product for the three w, one for u_r and u_z, one for u_g.  `pre` holds r, z, g side by side for
 ** backward; `rx` holds r*x. */
 #include "numerics/packed_gemm.h"
-#include "numerics/gru_gate.h"
+#include "numerics/gates.h"
 
 static int shape(mn_call *c) {
   int D = DIM(c, 'D');

@@ -1,11 +1,14 @@
 /* where.c -- y = a where the mask is 1, b where it is 0, with broadcasting of all three. */
+#include <string.h>
 #include "numerics/broadcast.h"
 #include "numerics/strided.h"
 
+/* One bit for a whole run, as where episodes end: a copy. */
 #define CHOOSE(T) do { \
     const T *a = (const T *)c->in[1].data + start[1], *b = (const T *)c->in[2].data + start[2]; \
     T *y = (T *)c->out[0].data + at; \
-    for (long i = 0; i < n; i++) y[i] = mask[i * m] ? a[i * ka] : b[i * kb]; \
+    if (!m && (*mask ? ka : kb)) memcpy(y, *mask ? a : b, (size_t)n * sizeof(T)); \
+    else for (long i = 0; i < n; i++) y[i] = mask[i * m] ? a[i * ka] : b[i * kb]; \
   } while (0)
 
 static void choose(mn_call *c, float *unused, long from, long end) {
@@ -29,7 +32,9 @@ static void pass(mn_call *c, float *to, long from, long end, int bit) {
     n = mn_run(&l, at, end, start);
     const uint8_t *mask = c->in[0].u8 + start[0];
     const float *dy = c->out[0].grad + at;
-    for (long i = 0; i < n; i++) to[at + i] = (mask[i * m] != 0) == bit ? dy[i] : 0;
+    if (m) for (long i = 0; i < n; i++) to[at + i] = (mask[i * m] != 0) == bit ? dy[i] : 0;
+    else if ((*mask != 0) == bit) memcpy(to + at, dy, (size_t)n * sizeof *to);
+    else memset(to + at, 0, (size_t)n * sizeof *to);
   }
 }
 static void pass_a(mn_call *c, float *to, long from, long end) { pass(c, to, from, end, 1); }

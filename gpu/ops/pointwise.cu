@@ -17,11 +17,11 @@ enum Needs { NOTHING = 0, X = 1, Y = 2 };           /* what the slope reads */
   OP(cos, X, cosf(x), -sinf(x)) \
   OP(elu, X | Y, x > 0 ? x : p * expm1f(x), x > 0 ? 1.0f : y + p) \
   OP(elu1, X | Y, x > 0 ? x + 1 : mn_expf(x), x > 0 ? 1.0f : y) \
-  OP(erf, X, erff(x), 1.128379167f * mn_expf(-x * x)) \
+  OP(erf, X, mn_erff(x), 1.128379167f * mn_expf(-x * x)) \
   OP(exp, Y, mn_expf(x), y) \
   OP(expm1, Y, expm1f(x), y + 1) \
-  OP(gelu, X, 0.5f * x * (1 + erff(0.7071067812f * x)), \
-     0.5f * (1 + erff(0.7071067812f * x)) + 0.3989422804f * x * mn_expf(-0.5f * x * x)) \
+  OP(gelu, X, 0.5f * x * (1 + mn_erff(0.7071067812f * x)), \
+     0.5f * (1 + mn_erff(0.7071067812f * x)) + 0.3989422804f * x * mn_expf(-0.5f * x * x)) \
   OP(leaky_relu, X, x > 0 ? x : p * x, x > 0 ? 1.0f : p) \
   OP(log, X, mn_logf(x), 1 / x) \
   OP(log1p, X, log1pf(x), 1 / (1 + x)) \

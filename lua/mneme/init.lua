@@ -4,6 +4,7 @@ local pairs = require("mneme.base.luajit_pairs").pairs      -- first: the files 
 require("mneme.base.source_files").install()      -- what scripts load is noted for their runs
 require("mneme.base.errors").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local suggest = require("mneme.tensor.op_binding").suggest
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 require "mneme.tensor.random"                     -- x:dropout(p)
 
@@ -105,7 +106,6 @@ local function learner()
   local trainer = require "mneme.learn.trainer"
   trainer.observers = {
     function(l, ...) if l.cfg.debug ~= "0" or l.cfg.profile ~= "0" then return require("mneme.runs.debugging").open(l, ...) end end,
-    function(l, ...) if (l.cfg.record_every or 0) > 0 then return require("mneme.insight.episodes.training_recorder").open(l, ...) end end,
     function(l) if l.cfg.debug == "credit" then require("mneme.insight.measure.credit_angle").watch(l) end end,
     function(l, ...) if l.cfg.view then return require("mneme.insight.episodes.live_publisher").open(l, ...) end end,
     function(l, ...) if l.cfg.threads == 0 then return require("mneme.learn.thread_choice").open(l, ...) end end,
@@ -122,12 +122,16 @@ end
 local hand_over = { config = settings, study = settings, supervised = learner, a2c = learner, ppo = learner, learner = learner, learners = learner,
   on_policy = learner }
 
--- The value of a part.
-local function load(part)
+-- The value of a part; `path`: its name, for errors.
+local strict
+local function load(part, path)
   if part.group then
-    local group = {}
-    for name, inner in pairs(part.group) do group[name] = load(inner) end
-    return setmetatable(group, { group = true })
+    return setmetatable({}, { group = part.group, __index = function(group, name)          -- each member when a script first reads it
+      local value = load(part.group[name] or suggest.unknown(path .. ".", name, {}, tables.keys(part.group)), ("%s.%s"):format(path, name))
+      if type(value) == "table" then strict(("%s.%s"):format(path, name), value) end
+      rawset(group, name, value)
+      return value
+    end })
   end
   local module = require(part[1])
   if not part.fields then
@@ -144,7 +148,7 @@ end
 local registries = { features = true, gates = true, decays = true, learners = true }
 
 -- A name that is missing in a part, or in a table of it, is an error: nil would be a default somewhere.
-local function strict(path, t)
+function strict(path, t)
   local meta = getmetatable(t)
   if meta and meta.__index then return end                                -- guarded already
   suggest.guard(path .. ".", t)
@@ -166,7 +170,7 @@ return setmetatable(mn, { __index = function(_, key)
     suggest.unknown("mn.", key, suggest.functions, known)
   end
   if hand_over[key] then hand_over[key]() end
-  local value = load(part)
+  local value = load(part, "mn." .. key)
   if type(value) == "table" then strict("mn." .. key, value) end
   rawset(mn, key, value)
   return value

@@ -1,12 +1,10 @@
 -- attention.lua -- what is read of each past step: a row for each head of each layer.  For softmax the attention weights, for a gated
 -- linear memory the implicit ones (q.k times the decay since), as shares of what the head reads; a row is as bright as the head's
 -- memory contributes to the present action, so that heads that do not matter are dark.  A selected head is drawn as a bar for each
--- step, with its shares alone.  Where a step has no weight, the panel says why.  With now.selection.ago (the key g) columns are spans of steps ago,
--- each a fifth longer than the one after it.
+-- step, with its shares alone.  Where a step has no weight, the panel says why.
 local mn = require "mneme"
 local attention_history, contributions, implicit_attention = mn.inspect.attention_history, mn.inspect.contributions, mn.inspect.implicit_attention
 local canvas, selection, step_heatmap = mn.ui.canvas, mn.ui.selection, mn.ui.step_heatmap
-local panels = mn.scene.panels
 
 local TITLE = "attention over past steps"
 
@@ -74,13 +72,7 @@ return function(view, box, now)
     note = { text .. "; " .. note[1], text .. "; " .. note[2], text, ("%d of %d measured"):format(job:progress()) }
   end
   if more then table.insert(note, 1, more .. "; " .. note[1]) end
-  local by_age = now.selection and now.selection.ago and history[1].step == 0
-  if by_age then note = { of .. ", summed over each span, root scale", "summed over each span" } end
   local inner = view:card(box, TITLE, note, canvas.SEQUENTIAL)
-  if by_age then
-    local function name_of(r) return selection.name(rows[r]) end
-    return panels.attention_by_age(view, inner, now, { all = all, scale = scale, names = selection.names(rows, layer), name_of = name_of })
-  end
   local over = step_heatmap.over(history, #rows, function(_, i, row) return math.sqrt(all[row][i - 1] * (scale and scale[row] or 1)) end,
     step_heatmap.span(now))
   local plot = step_heatmap.draw(view, inner, over, { lo = 0, hi = math.sqrt(most), names = selection.names(rows, layer),

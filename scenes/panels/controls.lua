@@ -30,14 +30,12 @@ local function buttons_of(bar)
     add(nil, (bar.follows and "newest: %.0fk" or "%.0fk steps"):format(bar.checkpoint / 1000))
     add("]", "›")
   end
-  if not bar.live then add("k", bar.taken and "hand back" or "take over", bar.taken) end
   if bar.can_change then add("i", "intervene", bar.pair, not bar.changeable) end
   if bar.can_change and not bar.pair then add("b", "contrast") end
   if bar.pair then add("c", "close") end
   if bar.zoom > 1 then add("0", ("%.1fx"):format(bar.zoom), true) end
   add("v", bar.movie and "stop video" or "video", bar.movie)
   add("s", "screenshot")
-  if bar.can_change then add("w", "save .mnt") end
   add("t", bar.theme == "light" and "dark" or "light")
   add("h", "help")
   return list

@@ -1,8 +1,7 @@
 -- observation.lua -- the observation that the agent receives: codes as the environment draws them, named groups of values, a picture, or cells.
--- options.credit = true: of a picture, warm are the pixels on which the value depends now (credit_pixels).
 local mn = require "mneme"
 local heads, state_arrays = mn.inspect.heads, mn.inspect.state_arrays
-local canvas, panels = mn.ui.canvas, mn.scene.panels
+local canvas = mn.ui.canvas
 local ffi = require "ffi"
 
 local LINE, SIZE = 17, 11.5                      -- design pixels of a group at least; of its name
@@ -83,7 +82,7 @@ local function groups_in(view, box, groups, seen, lo, hi, map)
   end
 end
 
-return function(view, box, now, options)
+return function(view, box, now)
   local theme, u, seen = view.theme, view.unit, now.observation
   local plain = (now.seen or not seen) and view:card(box, "observation")
   if not seen then return view:text("no observation", plain.x, plain.y + 16 * u, 12, theme.dim) end
@@ -108,9 +107,5 @@ return function(view, box, now, options)
   end
   local rows, cols = shape[1], shape[2]
   local channels = n / rows / cols
-  if channels == 3 and #shape == 3 and options and options.credit then
-    local row, known = mn.measure.credit_of_frame.row(now, view.deadline)
-    if row and row.from <= now.step then return panels.credit_pixels(view, inner, now, { row = row, credit = known, step = now.step }) end
-  end
   picture_in(view, inner, rows, cols, channels, seen.values, least, most, map)
 end

@@ -27,14 +27,13 @@ local alterations = {
   { [[sed -i 's/"step": /"step": 1/' f/outcome.json]], "outcome.json" },
   { "rm f/outcome.json", "outcome.json" },
   { "printf x >> f/events.out.tfevents.mneme", "events.out.tfevents.mneme" },
-  { "printf x | dd of=$(ls f/episodes/*.mnt) bs=1 seek=400 conv=notrunc", "episodes/" },
   { "printf x | dd of=$(ls f/checkpoints/* | tail -1) bs=1 seek=3000 conv=notrunc", "checkpoints/" },
   { "echo >> $(find f/source -name tmaze.lua)", "source/" },
   { [[sed -i 's/"wall_s": /"wall_s": 1/' f/resources.json]], "resources.json" },
   { "printf x | dd of=$(ls f/where/*.json | head -1) bs=1 seek=90 conv=notrunc", "where/" },
   { "echo >> f/manifest.json", "manifest.json" }, { "rm f/manifest.json", "manifest.json" },
   { "head -1 f/metrics.jsonl >> f/metrics.jsonl", "metrics.jsonl" }, { "printf '{\"step\": 7' >> f/metrics.jsonl", "metrics.jsonl" },
-  { "rm $(find f/source -name tmaze.lua)", "source/" }, { "rm f/episodes/*", "episodes/" },
+  { "rm $(find f/source -name tmaze.lua)", "source/" },
   { "printf x | dd of=f/events.out.tfevents.mneme bs=1 seek=600 conv=notrunc", "events.out.tfevents.mneme" },
   { "for i in 1 2 3 4; do head -c 42 a/events.out.tfevents.mneme >> f/events.out.tfevents.mneme; done", "events.out.tfevents.mneme" },
   { "cd f/checkpoints; cp $(ls | tail -1) step-99999.safetensors", "checkpoints/step-99999" },
@@ -64,7 +63,7 @@ t.test("use=altered goes on, and history, check, report and comparison repeat it
     t.ok(history[2].altered[1]:find(case[2], 1, true) and not history[3].altered, json.encode(history))
     said, status = mneme "check f"
     t.ok(status == 1 and said:find("DAMAGED.-before it was resumed at step %d+: " .. case[2]), said)
-    t.ok(mneme("report f episode=0"):find("not as it was written: .-" .. case[2]))
+    t.ok(mneme("report f"):find("not as it was written: .-" .. case[2]))
     t.ok(mneme("compare f a"):find(case[2] .. ": "), case[1])
   end
 end)
@@ -108,7 +107,7 @@ t.test("a flipped byte of a map is found, wherever it lies; a map of an earlier 
 end)
 
 t.test("a run that is being trained is checked without a false alarm, and so is a copy of it", function()
-  local pipe = io.popen(("cd '%s'; '%s' run %s steps=1e9 checkpoint_every=256 record_every=0 run=live > live.log 2>&1 & echo $!")
+  local pipe = io.popen(("cd '%s'; '%s' run %s steps=1e9 checkpoint_every=256 run=live > live.log 2>&1 & echo $!")
     :format(dir, shell.program, TRAIN))
   local pid = pipe:read "*n"
   pipe:close()
@@ -131,7 +130,7 @@ end)
 
 -- A run that is killed once it has written some checkpoints.
 local function killed(name)
-  local pipe = io.popen(("cd '%s'; '%s' run %s steps=3e6 checkpoint_every=8192 record_every=0 run=%s > %s.log 2>&1 & echo $!")
+  local pipe = io.popen(("cd '%s'; '%s' run %s steps=3e6 checkpoint_every=8192 run=%s > %s.log 2>&1 & echo $!")
     :format(dir, shell.program, TRAIN, name, name))
   local pid = pipe:read "*n"
   pipe:close()
@@ -165,7 +164,6 @@ local foreign = {
   { "k", "cp other/config.json f/", "config.json" },
   { "a", "cp other/resources.json f/", "resources.json" },
   { "a", "cp same/resources.json f/", "resources.json" },
-  { "a", "cp other/episodes/*.mnt f/episodes/step-9.mnt", "episodes/step%-9" },
   { "a", "cp other/outcome.json f/", "outcome.json" },
   { "a", "mkdir -p f/where; cp elsewhere/where/* f/where/", "where/" }, { "k", "mkdir -p f/where; cp elsewhere/where/* f/where/", "where/" },
   { "k", "cp other/events* f/", "events" }, { "k", "rm f/events*", "events" }, { "k", "printf x | dd of=$(ls f/events*) bs=1 seek=300 conv=notrunc", "events" },
@@ -227,7 +225,7 @@ t.test("what a later version of Mneme wrote is refused in words", function()
   end
   later "n/config.json"
   for _, words in ipairs { "eval n episodes=2", "view n out=x.png wait=0", "run resume=n steps=90000", "check n", "report n", "compare n a",
-      "export n to=x.safetensors", "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1", "play against=n" } do
+      "export n to=x.safetensors", "diff n a", "where n episodes=2", "credit n", "probe n", "intervene n erase=layers.0 at=1" } do
     local said, status = mneme(words)
     t.ok((status ~= 0 or words == "report n") and said:find "n/config.json: a later version of Mneme wrote it: format 99, expected 1 at most",
       words .. ": " .. said)
@@ -256,7 +254,7 @@ t.test("copies of code have the modes of the files; of data there is the checksu
   write("token.txt", "3\n")
   write("mine.lua", [[
 local mn = require "mneme"
-local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 512, num_envs = 2, num_steps = 32, hidden = 4, record_every = 0, threads = 1 }
+local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 512, num_envs = 2, num_steps = 32, hidden = 4, threads = 1 }
 local pay = tonumber(io.open("token.txt"):read "*l")
 local env = mn.env { name = "pay", observation = { 2 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
   reset = function(self) self.t = 0 return { 1, 0 } end,

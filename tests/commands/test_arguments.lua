@@ -13,7 +13,7 @@ local arguments = require "mneme.commands.arguments"
 local commands = require("mneme.commands.options").commands
 
 local dir = shell.folder()
-local small = "core=gru core.d_model=8 hidden=8 steps=512 num_envs=4 num_steps=32 threads=1 record_every=0 where=0"
+local small = "core=gru core.d_model=8 hidden=8 steps=512 num_envs=4 num_steps=32 threads=1 where=0"
 shell.fine(dir, "run demo " .. small .. " run=runs/demo")
 t.eq(select(2, shell.mneme(dir, "run demo " .. small .. " run=runs/core=gru,seed=1")), 0)
 
@@ -164,8 +164,8 @@ end)
 
 t.test("a name that is printed is taken by every command about runs", function()
   for _, line in ipairs { "eval demo episodes=4", "eval core=gru,seed=1 episodes=4", "where demo episodes=4", "compare demo core=gru,seed=1", "diff demo demo",
-    "export demo to=x.safetensors", "report demo episode=0", "check demo", "view demo out=x.png wait=1", "credit demo episodes=1",
-    "play --against demo keys=right", "intervene demo erase=all at=1 episodes=4", "run resume=demo steps=513" } do
+    "export demo to=x.safetensors", "report demo", "check demo", "view demo out=x.png wait=1", "credit demo",
+    "intervene demo erase=all at=1 episodes=4", "run resume=demo steps=513" } do
     local text, rc = shell.mneme(dir, line)
     t.eq(rc, 0, line .. ": " .. text)
   end

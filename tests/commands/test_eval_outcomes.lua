@@ -78,7 +78,7 @@ return { name = "keys", observation = { 2 }, actions = 2, time_limit = 3, outcom
   local other = mn.env(spec)
   t.eq(other:keep_outcomes()[0], 0)
   local text
-  text, status = shell.mneme(folder, "run train env=keys.lua core.d_model=8 hidden=8 num_envs=4 num_steps=8 steps=64 threads=1 run=keys record_every=0")
+  text, status = shell.mneme(folder, "run train env=keys.lua core.d_model=8 hidden=8 num_envs=4 num_steps=8 steps=64 threads=1 run=keys")
   t.eq(status, 0, text)
   text, status = shell.mneme(folder, "eval keys outcomes=1 episodes=50 out=keys.csv")
   t.eq(status, 0, text)

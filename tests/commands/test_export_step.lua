@@ -235,7 +235,7 @@ t.test("mneme export writes every form of a run; an op that is not known is name
   end
   own_core("leaky", "next = next * 1")
   own_core("sorted", "next = mn.sort(next)")
-  said "run train env=tmaze core=leaky core.d_model=4 steps=256 num_envs=4 run=own threads=1 norm_obs=1 record_every=0"
+  said "run train env=tmaze core=leaky core.d_model=4 steps=256 num_envs=4 run=own threads=1 norm_obs=1"
   for _, ending in ipairs(portable.endings) do
     said(("export own to=2-own.%s"):format(ending))
     t.ok(#files.read(("%s/2-own.%s"):format(dir, ending)) > 1000, ending)
@@ -245,7 +245,7 @@ t.test("mneme export writes every form of a run; an op that is not known is name
     t.eq(status, 0, text)
     t.ok(files.read(dir .. "/2-own.h"):find("static inline void agent_2_own_step(", 1, true), "a name of C")
   end
-  said "run train env=tmaze core=sorted core.d_model=4 steps=256 num_envs=4 run=sorted threads=1 record_every=0"
+  said "run train env=tmaze core=sorted core.d_model=4 steps=256 num_envs=4 run=sorted threads=1"
   local text = said("export sorted to=sorted.h", 1)
   t.ok(text:find "op sort" and text:find "cores/sorted.lua:%d+" and not files.is_file(dir .. "/sorted.h"), text)
   t.ok(said("export own to=own.npz", 2):find ".onnx", "what a run becomes")
@@ -254,13 +254,11 @@ end)
 t.test("mneme.load acts as the program does", function()
   local python = python_with "numpy"
   local text, status = shell.mneme(dir, "run train env=tmaze env.corridor=4 core=gru core.d_model=6 steps=2048 num_envs=4 run=loaded threads=1 norm_obs=1 "
-    .. "previous=action,reward record_every=0")
+    .. "previous=action,reward")
   t.eq(status, 0, text)
-  for _, words in ipairs { "eval loaded episodes=1 num_envs=1 greedy=1 record=plays internals=1", "export plays/episode-0.mnt to=play.npz" } do
-    text, status = shell.mneme(dir, words)
-    t.eq(status, 0, text)
-  end
-  text, status = shell.run(dir, ("MNEME='%s' '%s' '%s/tests/support/check_load.py' loaded play.npz"):format(shell.program, python, shell.root))
+  text, status = shell.mneme(dir, "eval loaded episodes=1 num_envs=1 greedy=1 record=plays internals=1")
+  t.eq(status, 0, text)
+  text, status = shell.run(dir, ("MNEME='%s' '%s' '%s/tests/support/check_load.py' loaded plays/episode-0.npz"):format(shell.program, python, shell.root))
   t.eq(status, 0, text)
   t.ok(tonumber(text:match "steps (%d+)") > 5 and text:find "equal", text)
 end)

@@ -30,12 +30,12 @@ t.test("no file of a run is written through a link, whichever it is; a linked fo
   for _, more in ipairs { "live", "live.tmp", "view.log", "log.txt", "gradients.jsonl", "outcome.json.tmp", "report.html" } do names[#names + 1] = more end
   t.ok(#names >= 14, table.concat(names, " "))
   local text = ("a line of the victim\n"):rep(2000)
-  for i, name in ipairs(names) do
+  for _, name in ipairs(names) do
     foreign.copy(dir, "r")
     files.write(dir .. "/victim", { text })
     shell.run(dir, ("ln -sf '%s/victim' 'x/%s'"):format(dir, name))
     shell.mneme(dir, "run resume=x steps=4160 view=1 debug=gradients")
-    if not name:find "/" then shell.mneme(dir, "report x" .. (i % 4 > 0 and " episode=0" or "")) end
+    if not name:find "/" then shell.mneme(dir, "report x") end
     t.eq(files.read(dir .. "/victim"), text, name)
   end
   foreign.copy(dir, "r")
@@ -79,7 +79,7 @@ t.test("a draft's name cannot be foreseen, and leaves room for any name", functi
   files.write(wide, { "x" })
   files.remove(wide)
   t.raises(files.write, "cannot be written: File name too long", dir .. "/" .. ("n"):rep(256), { "x" })
-  for _, kind in ipairs { "svg", "csv", "tex", "html", "md" } do
+  for _, kind in ipairs { "svg", "csv", "html", "md" } do
     local name = ("m"):rep(246 - #kind - 1) .. "." .. kind
     local said, status = shell.mneme(dir, ("%s r out=%s"):format((kind == "html" or kind == "md") and "report" or "compare", name))
     t.ok(status == 0 and files.is_file(dir .. "/" .. name) or status ~= 0 and said:find "too long", said)
@@ -209,7 +209,6 @@ t.test("names of metrics and files are data, too", function()
   foreign.copy(dir, "r")
   files.write(dir .. "/x/metrics.jsonl", { json.encode { step = 4096, [PAYLOAD] = 1, ["charts/score"] = 0.5 } .. "\n" })
   files.write(dir .. "/x/" .. PAYLOAD, { "x" })
-  files.write(dir .. "/x/episodes/" .. PAYLOAD:gsub("/", "") .. ".mnt", { "x" })
   for _, words in ipairs(foreign.of_run) do
     local said, status = foreign.run(dir, words)
     t.eq(foreign.problem(said, status, LINE), nil, words .. ": " .. said)

@@ -3,9 +3,7 @@
 local C = require("mneme.base.engine").C
 local files = require "mneme.base.files"
 local foreign = require "tests.support.foreign"
-local latex = require "mneme.insight.figures.latex"
 local data = require "mneme.insight.figures.data"
-local mathml = require "mneme.lab.reports.page.mathml"
 local shell = require "tests.support.shell"
 local t = require "tests.harness"
 
@@ -23,22 +21,21 @@ local function with_label(label)
   foreign.write(dir, "study.json", info)
 end
 
-t.test("a label is text in HTML, Markdown and LaTeX, and ends no report", function()
+t.test("a label is text in HTML and Markdown, and ends no report", function()
   with_label(LABEL)
-  for _, kind in ipairs { "html", "md", "tex" } do
+  for _, kind in ipairs { "html", "md" } do
     shell.fine(dir, "report x out=x." .. kind)
     local page = files.read(dir .. "/x." .. kind)
     t.ok(page:find "touch PWNED", kind)
     if kind == "html" then t.ok(not page:find("<img src=x", 1, true) and not page:find('href="javascript', 1, true)) end
     if kind == "md" then t.ok(not page:find "[^\\]%]%(javascript" and not page:find("<img", 1, true)) end
-    if kind == "tex" then t.ok(not page:find("\\input", 1, true) and not page:find("^^5c", 1, true)) end
   end
   t.ok(not files.is_file(dir .. "/PWNED"))
 end)
 
 t.test("a control character of a label is in no page, figure or table", function()
   with_label "\27]0;zq\7\27[2J\194\155q"
-  for _, kind in ipairs { "html", "md", "tex" } do
+  for _, kind in ipairs { "html", "md" } do
     shell.fine(dir, "report x out=x." .. kind)
   end
   shell.mneme(dir, "compare x out=x.csv")
@@ -46,16 +43,7 @@ t.test("a control character of a label is in no page, figure or table", function
   t.eq(found:gsub("%./x/runs/[^\n]*\n", ""), "")
 end)
 
-t.test("an equation reaches LaTeX only where all of it is known", function()
-  for _, s in ipairs { "\\alpha_t^2", "\\frac{1}{N} \\sum_t x_t", "\\left( a \\right)", "\\mathrm{clip}(x)" } do t.ok(mathml.known(s), s) end
-  for _, s in ipairs { "\\input{x}", "\\text{\\input{x}}", "^^5cinput{x}", "\\left(", "a^b^c", "a_b_c", "{", "}", "x % y",
-    "\\write18{x}" } do t.eq(mathml.known(s), nil, s) end
-end)
-
-t.test("a row of LaTeX that begins with [ or * is no option; a CSV cell is no formula", function()
-  for _, name in ipairs { "[1ex]", "*" } do
-    t.ok(latex.table({ name }, { { name } }):find("{}" .. name, 1, true), name)
-  end
+t.test("a CSV cell is no formula", function()
   for _, name in ipairs { "=1+1", "+x", "-x", "@x", "\tx" } do
     t.eq(data.field(name):match "^\"?'", data.field(name):sub(1, 1) == '"' and "\"'" or "'", name)
   end

@@ -52,7 +52,7 @@ t.test("help knows every setting of scripts, learners, cores, attentions, enviro
 end)
 
 t.test("help knows the words that pages and messages use", function()
-  for _, word in ipairs { "trust", "use", "history", "seeds", "size", "tune", "budget", "journal", "trial", "claim", "verdict", "checkpoint", "score", "source",
+  for _, word in ipairs { "trust", "use", "history", "seeds", "size", "budget", "journal", "trial", "claim", "verdict", "checkpoint", "score", "source",
     "metrics", "live", "tape", "state", "rank", "half-life", "gates", "features", "decays", "remember", "give_up", "resume" } do knows(word, "words") end
 end)
 

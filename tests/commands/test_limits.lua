@@ -78,7 +78,7 @@ t.test("a limited address space (ulimit -v): every command works, or says what i
     "report study out=s.html", "compare there study",
     "view there out=v.png", "view there out=v.html wait=1", "eval there episodes=16", "export there to=e.safetensors",
     "where there episodes=4 every=4",
-    "probe there episodes=48", "credit there episodes=2", "intervene there erase=all at=1 episodes=4", "diff there there",
+    "probe there episodes=48", "credit there", "intervene there erase=all at=1 episodes=4", "diff there there",
     "run tmaze quick=1 run=new " .. words, "run resume=there steps=4000", "sweep tmaze quick=1 seeds=2 estimate=0 jobs=1 run=study " .. words,
     "run tmaze quick=1 run=large num_envs=2048 num_steps=256 core=agalite steps=1e6 threads=1" }
   -- Where less sufficed more does, unless arenas reserve it: every fourth, and what is large.

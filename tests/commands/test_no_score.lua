@@ -37,14 +37,8 @@ end)
 
 t.test("every command that plays or reads the run", function()
   for _, words in ipairs { "eval a episodes=20", "eval a episodes=20 best=1", "list runs", "compare a", "report a",
-    "intervene a erase=layers.0 at=2 episodes=20", "where a episodes=8", "credit a", "credit a episodes=4",
+    "intervene a erase=layers.0 at=2 episodes=20", "where a episodes=8", "credit a",
     "view a out=a.png", "view a out=a.html", "view a scene=mind out=mind.png" } do fine(words) end
-end)
-
-t.test("playing against the run: both have a return and no score", function()
-  local said = fine "play against=a keys=12*1 out=play.png"
-  t.ok(said:find "episode 0: return %+5%.00, 5 steps\n  [^\n]+: return %+%d%.00, 5 steps", said)
-  t.ok(files.is_file(dir .. "/play.png"))
 end)
 
 t.test("where measures what there is, and refuses what there is not", function()

@@ -36,8 +36,8 @@ t.test("repl: a mistake is one line, the session goes on, and the status tells o
 end)
 
 t.test("repl: ? explains functions and ops", function()
-  local said = session("?trajectory", "?mn.layer_norm")
-  t.ok(said:find("mn.trajectory(path)", 1, true) and said:find("mn.layer_norm -- ", 1, true), said)
+  local said = session("?causal_map", "?mn.layer_norm")
+  t.ok(said:find("mn.causal_map(", 1, true) and said:find("mn.layer_norm -- ", 1, true), said)
 end)
 
 t.test("repl: tensors are shown as print shows them", function()
@@ -69,7 +69,7 @@ t.test("repl: names are completed: globals, mn, modules, methods of a tensor", f
   end
   _G.mn, _G.held = mn, mn.tensor { 1 }
   t.ok(has("mn.linear_a", "mn.linear_attention") and has("mn.stats.iq", "mn.stats.iqm") and has("string.fo", "string.format"))
-  t.ok(has("held:squ", "held:square") and has("hel", "held") and has("?traj", "?trajectory"))
+  t.ok(has("held:squ", "held:square") and has("hel", "held") and has("?causal", "?causal_map"))
   t.eq(#repl.offers "nothing.here", 0)
   _G.mn, _G.held = nil, nil
 end)

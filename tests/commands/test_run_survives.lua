@@ -5,7 +5,7 @@ local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
-local SMALL = "core=gru core.d_model=16 hidden=16 corridor=6 num_envs=4 num_steps=32 threads=1 record_every=0"
+local SMALL = "core=gru core.d_model=16 hidden=16 corridor=6 num_envs=4 num_steps=32 threads=1"
 local function sh(line) return shell.run(dir, line) end
 local function mneme(words) return shell.mneme(dir, words) end
 local function train(run, words) return mneme(("run tmaze quick=1 %s run=%s %s"):format(SMALL, run, words or "")) end

@@ -7,12 +7,12 @@ local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
-local SMALL = "core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 record_every=0 steps=1e12"
+local SMALL = "core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=1e12"
 local function sh(line) return shell.run(dir, line) end
 
 files.write(dir .. "/long.lua", { [[
 return require("mneme").study { title = "long", of = "tmaze", seeds = 2, metrics = { score = { "score" } },
-  settings = { core = { "gru", d_model = 8 }, hidden = 8, corridor = 4, num_envs = 2, num_steps = 32, steps = 1e12, record_every = 0 } }
+  settings = { core = { "gru", d_model = 8 }, hidden = 8, corridor = 4, num_envs = 2, num_steps = 32, steps = 1e12 } }
 ]] })
 files.make_folder(dir .. "/bin")
 files.write(dir .. "/bin/scontrol", { "#!/bin/sh\necho \"$@\" >> \"$OLDPWD/asked\"\n" })
@@ -46,11 +46,16 @@ local kinds = {
   { "run seeds=2", program("run tmaze quick=1 " .. SMALL .. " seeds=2 jobs=2 run=seeds"), 2 },
   { "sweep", program "sweep long.lua estimate=0 jobs=2 threads=1 run=sweep", 2 },
   { "sweep only=1", program "sweep long.lua estimate=0 only=1 threads=1 run=only", 1 },
-  { "tune", program "tune long.lua lr=1e-5..1:log budget=3 fresh=0 jobs=2 estimate=0 threads=1 run=tune", 2 },
-  { "the job of a Slurm task", "env PATH=\"$PWD/bin:$PATH\" SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 sh job/slurm/1/job.sh", 1, "job" },
+  { "a tuning", program "sweep long.lua lr=1e-5..1:log budget=3 jobs=2 estimate=0 threads=1 run=tune", 2 },
+  { "the job of a Slurm task", "env PATH=\"$PWD/bin:$PATH\" SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=1 sh job.sh", 1, "job" },
 }
 
-sh(program "sweep long.lua estimate=0 threads=1 run=job cluster=slurm")
+-- The script of docs/clusters.md.
+local job = files.read(require("mneme.base.registry").root .. "docs/clusters.md"):match "\n(    #!/bin/sh\n.-)\n\n":gsub("%f[^\n%z]    ", "")
+local n
+job, n = job:gsub("mneme sweep fig13a_gating full=1 run=/shared/fig13a", (program("sweep long.lua threads=1 run=job"):gsub("%%", "%%%%")))
+t.test("the page's script has the sweep", function() t.eq(n, 1) end)
+files.write(dir .. "/job.sh", { job, "\n" })
 for _, kind in ipairs(kinds) do
   local folder = kind[4] or kind[2]:match "run=(%w+)$"
   t.test("TERM, twice, to all processes of " .. kind[1] .. ": nothing is lost", function()
@@ -129,11 +134,11 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   local text = sh(program("run tmaze quick=1 " .. SMALL:gsub("1e12", "4000") .. " run=small"))
   t.ok(files.is_file(dir .. "/small/config.json"), text)
   sh(program("run demo quick=1 core=agalite num_envs=2 num_steps=32 steps=64 where=0 threads=1 run=large"))
-  local lines = { "eval small episodes=100000000", "credit small episodes=10000000", "where large episodes=50000", "probe small episodes=2048",
+  local lines = { "eval small episodes=100000000", "where large episodes=50000", "probe small episodes=2048",
     "intervene small erase=all at=1 episodes=10000000", "view small out=x.gif episodes=1", "view small out=x.html wait=100", "report sweep out=r.html",
     "check small", "compare small sweep", "export small to=x.safetensors", "list runs",
     "diff small small", "repl", "doctor", "help where", "complete mneme wh", "report small small",
-    "sweep long.lua jobs=2 threads=1 run=sweep", "tune long.lua lr=1e-5..1:log budget=3 run=again",
+    "sweep long.lua jobs=2 threads=1 run=sweep", "sweep long.lua lr=1e-5..1:log budget=3 run=again",
     "run tmaze " .. SMALL, "run tmaze where=1 quick=1 run=mapped core=gru num_envs=2 threads=1 steps=1e6" }
   local asked = { bench = true, play = true }                      -- below
   for _, line in ipairs(lines) do asked[line:match "^%S+"] = true end
@@ -142,7 +147,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   for i, line in ipairs(lines) do
     if line ~= "bench peers" then ends(line, i % 2 == 0 and "INT" or "TERM") end         -- it needs PyTorch
   end
-  for _, line in ipairs { "view small", "view tmaze", "play tmaze", "play against=small", "view small scene=where" } do
+  for _, line in ipairs { "view small", "view tmaze", "play tmaze", "view small scene=where" } do
     for _, signal in ipairs { "INT", "TERM" } do ends(line, signal, "SDL_VIDEODRIVER=dummy") end
   end
   for _, line in ipairs { "bench scenes", "bench train", "eval small episodes=100000000", "view large out=x.gif episodes=9" } do

@@ -1,6 +1,7 @@
 -- test_terminal.lua -- what a person sees: every command and topic fits the terminal, the progress bar never wraps, each command names
 -- the next one, and what takes long says so.
 local t = require "tests.harness"
+local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
 local help = require "mneme.commands.help"
 local layout = require "mneme.base.layout"
@@ -144,11 +145,11 @@ t.test("every command fits its terminal and names the next one", function()
     ["check runs/a"] = "next: mneme eval runs/a", doctor = "next: mneme run demo", ["export runs/a to=a.safetensors"] = "in Python: ",
     ["run demo core=gru core.d_model=8 hidden=8 steps=2048 num_envs=4 num_steps=32 threads=1 where=0"] = "next: mneme view runs/demo%-%d+  or  mneme eval",
     ["run demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 where=0 seeds=2 jobs=1 run=seeds"] = "next: mneme compare",
-    ["credit runs/a"] = "next: mneme credit runs/a", ["credit runs/a at=1 episodes=3"] = "next: mneme where runs/a",
+    ["credit runs/a"] = "next: mneme where runs/a",
     ["probe runs/a facts=cue episodes=48"] = "mneme where runs/a", ["where runs/a episodes=4 every=50"] = "mneme %l+ runs/a",
     ["view runs/a out=a.png size=400x300"] = "next: mneme intervene runs/a", ["report runs/a runs/b out=a.html"] = "next: mneme compare runs/a runs/b",
     ["report runs/a out=a.html"] = "next: mneme view runs/a", ["compare runs/a runs/b out=a.svg"] = "next: mneme view runs/a runs/b",
-    ["tune demo core=gru,lstm lr=1e-4..1e-2:log budget=2x4096 core.d_model=8 hidden=8 num_envs=4 num_steps=32 jobs=1 fresh=0 run=tuned"] =
+    ["sweep demo core=gru,lstm lr=1e-4..1e-2:log budget=2x4096 core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 jobs=1 run=tuned"] =
       "next: mneme report tuned",
     ["sweep demo core=gru core.d_model=8 hidden=8 steps=1024 num_envs=4 num_steps=32 lr=1e-3,1e-4 jobs=1 run=swept"] = "next: mneme report swept",
     ["play tmaze keys=up"] = "next: mneme run train env=tmaze", ["sweep demo list=1 lr=1e-3,1e-4"] = "next: mneme sweep demo lr=1e%-3,1e%-4$",
@@ -181,6 +182,16 @@ t.test("what goes to a file is as wide as COLUMNS says; nothing of it is lost", 
   end
   local narrow, wide = shell.run(dir, "COLUMNS=40 " .. shell.program .. " help"), shell.run(dir, "COLUMNS=400 " .. shell.program .. " help")
   t.eq(words(narrow), words(wide))
+  local listed, named = shell.run(dir, "COLUMNS=80 " .. shell.program .. " list envs"), 0
+  for _, e in ipairs(envs.list()) do                 -- whose a task is stands in its line
+    local whose = e.doc:match "%([^()=]*%)$"
+    local line = ("\n" .. listed):match("\n +" .. e.name .. "%-v[^\n]*")
+    if whose then
+      t.ok(line:find(whose, 1, true), line)
+      named = named + 1
+    end
+  end
+  t.ok(named > 20, named)
 end)
 
 t.test("colours: none with NO_COLOR, on a dumb terminal or in a file, where a bar is not rewritten either", function()

@@ -49,7 +49,7 @@ local typed = {
   { "run demo max_episode_steps=9", "run train env=NAME env.time_limit=9" }, { "run demo core:gru", "write core=gru" }, { "run demo 20", "KEY=20" },
   { "run demo core=gru core=d_model=8", "write core.d_model=8" }, { "run script", "did you mean the file script.lua" }, { "run lstm", "run tmaze core=lstm" },
   { "run config.yaml", "a script is a file of Lua" }, { "run mine.py", "a script is a file of Lua" }, { "run tmaze.py", "mneme run tmaze%)" },
-  { "run tmaze trials=3", "mneme tune SCRIPT budget=NxS" }, { "where runs/demo layer=0", "mneme intervene RUN erase=" },
+  { "run tmaze trials=3", "mneme sweep SCRIPT lr=.* budget=NxS" }, { "where runs/demo layer=0", "mneme intervene RUN erase=" },
   { "probe runs/demo target=cue", "write facts=NAME" }, { "eval runs/demo checkpoint=first", "RUN/checkpoints" },
   { "help how do I load it", "mneme help docs" }, { "sweep demo seeds=1 seed=1,2", "expected one of them" },
   { "run T-Maze", "did you mean 'tmaze'" }, { "run memory-length", "run train env=NAME: memory_chain" },
@@ -84,7 +84,7 @@ t.test("a setting of the environment may have env. in front where a run is playe
 end)
 
 t.test("numbers and switches as people write them; other programs' names", function()
-  local base = "run demo core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=32 threads=1 record_every=0 where=0 "
+  local base = "run demo core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=32 threads=1 where=0 "
   for i, words in ipairs { "steps=2k core.reset=0", "total_timesteps=2_000 core.reset=1", "steps=0.002M learning_rate=1e-3 carry=yes" } do
     local path = "runs/number" .. i
     local text, rc = shell.mneme(dir, base .. words .. " run=" .. path)

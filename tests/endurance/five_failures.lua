@@ -7,7 +7,7 @@ package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.l
 local engine = require "mneme.base.engine"
 local shell = require "tests.support.shell"
 
-local QUICK = "num_envs=16 hidden=64 num_steps=64 lr=2e-3 entropy_coef=0.01 learner=a2c where=0 record_every=0 threads=1 "
+local QUICK = "num_envs=16 hidden=64 num_steps=64 lr=2e-3 entropy_coef=0.01 learner=a2c where=0 threads=1 "
 local SEED = 777
 local LOST = "(%u[^.:]*%.?[^.:]* loses? the cue between steps %d+ and %d+)"
 

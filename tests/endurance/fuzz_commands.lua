@@ -19,10 +19,10 @@ local keys = { "core", "core.d_model", "hidden", "lr", "gamma", "lambda", "learn
   "state", "nosuch",
   "core.", ".x", "a..b", "corridor", "env.corridor", "threads", "record_every", "figures", "export", "episode", "facts", "every", "measure", "to",
   "use", "trust" }
-local bases = { "run tmaze " .. foreign.small .. " corridor=4 steps=64 run=w", "sweep two.lua run=w list=1", "tune tmaze " .. foreign.small
-  .. " budget=2x64 lr=1e-4..1e-2:log run=w estimate=0 fresh=0 jobs=1", "list cores", "list costs", "list envs", "help gru", "help run",
+local bases = { "run tmaze " .. foreign.small .. " corridor=4 steps=64 run=w", "sweep two.lua run=w list=1", "sweep tmaze " .. foreign.small
+  .. " budget=2x64 lr=1e-4..1e-2:log run=w estimate=0 jobs=1", "list cores", "list costs", "list envs", "help gru", "help run",
   "complete run", "doctor",
-  "play tmaze keys=left,right out=w.png", "report s out=w.tex" }
+  "play tmaze keys=left,right out=w.png", "report s out=w.md" }
 for _, list in ipairs { foreign.of_run, foreign.of_study } do
   for _, line in ipairs(list) do bases[#bases + 1] = (line:gsub("%f[%w]x%f[^%w]", list == foreign.of_run and "r" or "s")) end
 end

@@ -16,7 +16,7 @@ local folder = shell.folder()
 math.randomseed(seed)
 
 -- Small runs of what differs in what it keeps: memories, learners, sequences, several threads.
-local sizes = "corridor=6 num_envs=4 num_steps=32 hidden=16 checkpoint_every=2048 record_every=0.005 "
+local sizes = "corridor=6 num_envs=4 num_steps=32 hidden=16 checkpoint_every=2048 "
 local lines = {
   { "tmaze", sizes .. "core=agalite core.n_layers=1 core.d_model=32 core.d_head=16 core.d_ffn=32 steps=16384 threads=1" },
   { "tmaze", sizes .. "core=gru core.d_model=32 steps=65536 threads=2" },

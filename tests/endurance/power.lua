@@ -20,7 +20,7 @@ local said = shell.run(folder, ("cc -O1 -shared -fPIC -o record.so '%stests/faul
 if not files.is_file(library) then error(said) end
 
 local train = ("run '%sexperiments/tmaze.lua' corridor=4 core=gru core.d_model=8 hidden=8 num_envs=4 num_steps=64 steps=40960 "
-  .. "checkpoint_every=6000 threads=1 record_every=0.05 run=it"):format(source)
+  .. "checkpoint_every=6000 threads=1 run=it"):format(source)
 files.write(folder .. "/empty/two.lua", { [[
 local mn = require "mneme"
 return mn.study { title = "two", of = "tmaze", seeds = 1,

@@ -11,7 +11,7 @@ local C = require("mneme.base.engine").C
 local MEGABYTE, PAGE = 2 ^ 20, 4096
 local seconds = tonumber(arg[1]) or 7200
 local settings = "corridor=8 core.n_layers=2 core.d_model=64 core.d_head=32 core.d_ffn=64 hidden=64 steps=1e12 threads=1 "
-  .. "checkpoint_every=20480 record_every=0.1"
+  .. "checkpoint_every=20480"
 
 -- The first number of statm is the size, the second what is resident, both in pages; nil: the process has ended.
 local function resident(pid)

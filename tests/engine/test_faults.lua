@@ -19,7 +19,7 @@ local KILLED = 137
 -- ---- what is done to ----
 
 local small = ("run '%sexperiments/tmaze.lua' corridor=4 core=gru core.d_model=16 hidden=16 num_envs=2 num_steps=32 steps=512 "
-  .. "checkpoint_every=128 threads=1 record_every=10 where=0 "):format(source)
+  .. "checkpoint_every=128 threads=1 where=0 "):format(source)
 
 files.write(here .. "/few.lua", { [[
 local mn = require "mneme"

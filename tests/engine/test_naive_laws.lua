@@ -1,4 +1,4 @@
--- test_naive_laws.lua -- gru and lstm against their laws in double precision; every recurrent op has a law.
+-- test_naive_laws.lua -- gru, lstm and the gates of sLSTM and minLSTM against their laws in double precision; every recurrent op has a law.
 local t = require "tests.harness"
 local core_rig = require "tests.support.core_rig"
 local files = require "mneme.base.files"
@@ -20,6 +20,37 @@ for name, gates in pairs { gru = 3, lstm = 4 } do
     end
   end)
 end
+
+local function sigmoid(v) return 1 / (1 + math.exp(-v)) end
+local function near(got, want, name) t.near(got, want, 2e-6 * math.max(1, math.abs(want)), name) end
+
+-- Extremes: what an episode begins from, gates that are shut or open to the last bit.
+t.test("slstm_gate is a step of its law, minlstm_gate the shares of two sigmoids", function()
+  local D = 37
+  local x, r, c, n, m = core_rig.normal({ 3, 2, 4 * D }, 1), core_rig.normal({ 3, 2, 4 * D }, 2), core_rig.normal({ 3, 2, D }, 3),
+    core_rig.normal({ 3, 2, D }, 4), core_rig.normal({ 3, 2, D }, 5)
+  for k, v in ipairs { 100, -100, 30, -30 } do x:data()[k], x:data()[D + 9 + k], x:data()[2 * D + k], x:data()[3 * D + 20 + k] = v, v, v, v end
+  for k = 0, n:size() - 1 do n:data()[k] = math.abs(n:data()[k]) + 0.1 end
+  for k = 10, 15 do c:data()[k], n:data()[k], m:data()[k] = 0, 0, -1e30 end
+  local y, c2, n2, m2 = mn.ops.slstm_gate(x, r, c, n, m)
+  for k = 0, c:size() - 1 do
+    local function part(g) return x:data()[(k - k % D) * 4 + g * D + k % D] + r:data()[(k - k % D) * 4 + g * D + k % D] end
+    local i, keep = part(0), m:data()[k] + math.log(sigmoid(part(1)))
+    local top = math.max(i, keep)
+    local a, b = math.exp(keep - top), math.exp(i - top)
+    local cell, norm = a * c:data()[k] + b * math.tanh(part(2)), a * n:data()[k] + b
+    near(c2:data()[k], cell, "c2 " .. k) near(n2:data()[k], norm, "n2 " .. k) near(m2:data()[k], top, "m2 " .. k)
+    near(y:data()[k], sigmoid(part(3)) * cell / norm, "y " .. k)
+  end
+  local f, i, v = x, r, core_rig.normal({ 3, 2, 4 * D }, 6)
+  for k, g in ipairs { 100, -100, 88, -88 } do f:data()[50 + k], i:data()[50 + k], f:data()[60 + k], i:data()[60 + k] = g, g, g, -g end
+  local share, keep = mn.ops.minlstm_gate(f, i, v)
+  for k = 0, f:size() - 1 do
+    local of_f, of_i = sigmoid(f:data()[k]), sigmoid(i:data()[k])
+    near(share:data()[k], of_i / (of_f + of_i) * v:data()[k], "x " .. k) near(keep:data()[k], of_f / (of_f + of_i), "keep " .. k)
+  end
+  mn.clear_tape()
+end)
 
 t.test("position is its law: an episode's beginning, and the largest", function()
   local T, B = 40, 2

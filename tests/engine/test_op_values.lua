@@ -1,5 +1,5 @@
 -- test_op_values.lua -- what the basic ops compute, against plain Lua in double precision, and how
--- exact exp, log, tanh and sigmoid are over all floats.
+-- exact exp, log, tanh, sigmoid and erf are over all floats.
 local bit = require "bit"
 local ffi = require "ffi"
 local t = require "tests.harness"
@@ -100,7 +100,7 @@ end)
 t.test("a NaN is never lost", function()
   local bad = mn.tensor { 0 / 0, 1 }
   for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "softplus", "relu", "clamp", "elu1",
-    "silu", "softmax", "log_softmax", "logsumexp", "sum", "mean", "max" } do
+    "erf", "gelu", "silu", "softmax", "log_softmax", "logsumexp", "sum", "mean", "max" } do
     local y = ops[name](bad):data()[0]
     t.ok(y ~= y, name)
   end
@@ -361,11 +361,13 @@ end
 -- What counts as zero while an op runs (engine/base/denormals.h), as what goes in and as what comes out.
 local function flushed(x) return math.abs(x) < 2 ^ -126 and 0 or x end
 
+ffi.cdef "double erf(double x);"
 local function log1p(y) local u = 1 + y return u == 1 and y or math.log(u) * y / (u - 1) end
 local exact = {
   { "exp", math.exp, 1 }, { "log", math.log, 1 }, { "tanh", math.tanh, 2.7 },
   { "sigmoid", function(x) return 1 / (1 + math.exp(-x)) end, 2.5 },
   { "softplus", function(x) return math.max(x, 0) + log1p(math.exp(-math.abs(x))) end, 1.8 },
+  { "erf", ffi.C.erf, 1.2 },
 }
 
 for _, case in ipairs(exact) do
@@ -410,7 +412,7 @@ end)
 -- A number's result does not depend on its place: not on the vector it falls in, nor on its
 -- neighbours.
 t.test("the same bits wherever a number stands", function()
-  for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "softplus", "elu1", "silu" } do
+  for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "softplus", "elu1", "silu", "erf", "gelu" } do
     local x = leaf { 67 }
     local whole, p = ops[name](x):data(), x:data()
     for i = 0, 66 do

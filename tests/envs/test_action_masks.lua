@@ -88,7 +88,7 @@ t.test("A2C and PPO learn with a mask, evaluate and resume", function()
   local folder = shell.folder()
   files.write(folder .. "/doors.lua", { RULES, [[
 local mn = require "mneme"
-local cfg = mn.config { core = { "gru", d_model = 8 }, learner = "a2c", steps = 384, num_envs = 4, num_steps = 16, hidden = 8, threads = 1, record_every = 0 }
+local cfg = mn.config { core = { "gru", d_model = 8 }, learner = "a2c", steps = 384, num_envs = 4, num_steps = 16, hidden = 8, threads = 1 }
 local env = mn.env(spec(cfg.num_envs))
 return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
 ]] })

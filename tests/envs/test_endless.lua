@@ -1,24 +1,11 @@
 -- test_endless.lua -- Memory Gym's endless tasks: step by step and pixel by pixel what memory-gym did with the same commands and paths
 -- (tests/reference/endless.py); how far each lasts is its score.
 local t = require "tests.harness"
-local bit = require "bit"
-local ffi = require "ffi"
+local crc32 = require "tests.support.crc32"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local registry = require "mneme.base.registry"
 local endless_plays = require "tests.support.endless_plays"
-
-local crc_of = ffi.new "uint32_t[256]"
-for i = 0, 255 do
-  local c = ffi.cast("uint32_t", i)
-  for _ = 1, 8 do c = bit.band(c, 1) == 1 and bit.bxor(bit.rshift(c, 1), 0xEDB88320) or bit.rshift(c, 1) end
-  crc_of[i] = c
-end
-local function crc32(bytes, n)
-  local c = bit.bnot(0)
-  for i = 0, n - 1 do c = bit.bxor(bit.rshift(c, 8), bit.tobit(crc_of[bit.band(bit.bxor(c, bytes[i]), 255)])) end
-  return tonumber(ffi.cast("uint32_t", bit.bnot(c)))
-end
 
 local recorded = json.decode((files.read(registry.root .. "tests/fixtures/envs/endless.json")))
 for i, theirs in ipairs(recorded) do

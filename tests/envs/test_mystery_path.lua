@@ -3,6 +3,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local t = require "tests.harness"
+local crc32 = require "tests.support.crc32"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
@@ -19,20 +20,6 @@ local function with(settings, more)
 end
 
 -- ---- game by game ----
-
-local crc_of = ffi.new "uint32_t[256]"
-for i = 0, 255 do
-  local c = i
-  for _ = 1, 8 do c = bit.bxor(bit.rshift(c, 1), bit.band(c, 1) == 1 and 0xEDB88320 or 0) end
-  crc_of[i] = c
-end
-
--- CRC-32 of n bytes, as zlib has it.
-local function crc32(bytes, n)
-  local c = bit.tobit(0xFFFFFFFF)
-  for i = 0, n - 1 do c = bit.bxor(bit.rshift(c, 8), bit.tobit(crc_of[bit.band(bit.bxor(c, bytes[i]), 255)])) end
-  return bit.bnot(c) % 2 ^ 32
-end
 
 -- What a vector tells, read back: pixels of the agent (grid: the middle of its cell), heading, fall, origin, goal.
 local function read_vector(name, obs)

@@ -26,7 +26,8 @@ local function erased(stepper, frame, word, at, before)
   stepper.acted = false
   local change = interventions.new(stepper, { { kind = "erase", what = word, at = at }, before })
   for i = 1, #frame.history do
-    local now = film:add(stepper:next(function() change:before(i - 1, { 0 }) end, i > 1 and frame.history[i - 1].action or nil))
+    if i > 1 then stepper.env.action_space:put(stepper:acting(), 0, frame.history[i - 1].action) end
+    local now = film:add(stepper:next(function() change:before(i - 1, { 0 }) end))
     list[i], list.frame = now.policy, now
     if before and i == before.at + 1 then list.after = now end
   end

@@ -2,11 +2,7 @@
 local t = require "tests.harness"
 local contract_rig = require "mneme.models.contract_rig"
 local credit = require "mneme.insight.measure.credit"
-local credit_of_frame = require "mneme.insight.measure.credit_of_frame"
-local frames = require "mneme.insight.episodes.frames"
-local files = require "mneme.base.files"
 local mn = require "mneme"
-local shell = require "tests.support.shell"
 
 local function played(name, env_name, settings, options, most)
   mn.manual_seed(2)
@@ -93,113 +89,4 @@ t.test("a step that the episode has not is refused", function()
   local agent, env, episode = played("gru", "repeat_previous", { num_envs = 1, seed = 3 })
   t.fails(function() credit.map(agent, env, episode, { 8 }) end)
   t.raises(function() credit.play(mn.stepper.new(mn.env("repeat_previous", { num_envs = 2 }), agent)) end, "expected one")
-end)
-
--- ---- in the window ----
-
--- The frames of an episode's first steps, as a window has them.
-local function film_of(env, agent, steps)
-  local film, source, list = frames.new(), mn.stepper.new(env, agent, { seed = 5 }), {}
-  for i = 1, steps do list[i] = film:add(source:next()) end
-  for _, frame in ipairs(list) do frame.frame_of = function(step) return list[step + 1] end end
-  return list
-end
-
-for _, case in ipairs { { "gru", "tmaze", { corridor = 30 } }, { "agalite", "repeat_previous", {} }, { "gtrxl", "tmaze", { corridor = 30 } },
-  { "lru", "mystery_path_grid", { observation = "pixels" } } } do
-  t.test(("%s on %s: the window's credit is that of mneme credit, however little time it has"):format(case[1], case[2]), function()
-    local settings = { num_envs = 1, seed = 3 }
-    for key, value in pairs(case[3]) do settings[key] = value end
-    local agent, _, episode = played(case[1], case[2], settings, { previous = "action,reward" }, 19)
-    local list = film_of(mn.env(case[2], settings), agent, episode.T)
-    for _, at in ipairs { episode.T - 1, 4 } do
-      local map, pieces = credit.map(agent, mn.env(case[2], settings), episode, { at }), 1
-      local row, known = credit_of_frame.row(list[at + 1], 0)
-      while row and not row.done do
-        row, known = credit_of_frame.row(list[at + 1], 0)
-        pieces = pieces + 1
-      end
-      t.ok(row, known)
-      t.ok(pieces > 1 or at < 16 or known.whole, "the work is divided")
-      for _, of in ipairs { "value", "action" } do
-        for s = 1, at + 1 do t.near(row[of][s], map[of][1][s], 1e-4 * (1e-3 + map[of][1][s])) end
-        for p, name in ipairs(map.names) do
-          for s = 1, at + 1 do t.near(row.parts[p][of][s], map.parts[name][of][1][s], 1e-4 * (1e-3 + map[of][1][s])) end
-        end
-      end
-    end
-  end)
-end
-
-t.test("pixels: a gradient's size is what finite differences give", function()
-  local settings = { num_envs = 1, seed = 3, observation = "pixels" }
-  local agent, env, episode = played("gru", "mystery_path_grid", settings, nil, 3)
-  local all = credit.new(agent, env.observation_space, episode)
-  local q = all:ask({ 2 }, true)
-  while not all:work(q) do end
-  local rows, cols, channels = unpack(env.observation_space.shape)
-  local sizes, most, at = all:pixels(q.rows[1], "value", 0), 0, 0
-  for i = 0, rows * cols - 1 do if sizes[i] > most then most, at = sizes[i], i end end
-  local function value_with(change, c)
-    local x, done = mn.tensor { shape = { 3, 1, rows, cols, channels } }, mn.tensor { shape = { 3, 1 }, dtype = "u8" }
-    local seen = table.concat(episode.x)
-    for i = 0, #seen - 1 do x:data()[i] = seen:byte(i + 1) / 255 end
-    x:data()[at * channels + c] = x:data()[at * channels + c] + change
-    done:data()[0] = 1
-    local _, values = agent.heads((agent.core:act(agent.torso(x), done, agent.core:initial(1))))
-    return values:data()[2]
-  end
-  local squares = 0
-  for c = 0, channels - 1 do squares = squares + ((value_with(0.02, c) - value_with(-0.02, c)) / 0.04) ^ 2 end
-  t.near(most, math.sqrt(squares), 0.05 * most)
-end)
-
-t.test("where an agent's memory was changed, or there is no agent, the window says why there is no credit", function()
-  local agent, env = played("gru", "tmaze", { corridor = 30, num_envs = 1, seed = 3 })
-  local film, source = frames.new(), mn.stepper.new(env, agent, { seed = 5 })
-  local frame
-  for i = 1, 6 do
-    frame = film:add(source:next(i == 4 and function(p)
-      p:restart_plan()
-      for _, state in pairs(p.state) do state:fill(3) end
-    end or nil))
-  end
-  local row, why = credit_of_frame.row(frame)
-  t.ok(not row and why:find "its memory was changed", why)
-  row, why = credit_of_frame.row(setmetatable({ agent = false }, { __index = frame }))
-  t.ok(not row and why:find "there is none here", why)
-end)
-
--- `mneme credit` with a signal during its third episode.
-local STOPS = [[
-local credit, ffi = require "mneme.insight.measure.credit", require "ffi"
-ffi.cdef "int getpid(void); int kill(int pid, int signal);"
-local play, n = credit.play, 0
-function credit.play(...)
-  n = n + 1
-  if n == 3 then ffi.C.kill(ffi.C.getpid(), 2) end
-  return play(...)
-end
-os.exit(require("mneme.commands.arguments").run(require "mneme.commands.credit", { "it", %s }))
-]]
-
-t.test("Ctrl-C: the means of what was done are printed, and the status says that it was stopped", function()
-  local here = shell.folder()
-  local function stops(words)
-    files.write(here .. "/stops.lua", { STOPS:format(words) })
-    return shell.run(here, ("env --default-signal=INT '%s' run stops.lua"):format(shell.program))
-  end
-  local said, status = shell.mneme(here, "run tmaze corridor=4 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=8 steps=16 run=it")
-  t.eq(status, 0, said)
-  said, status = stops '"episodes=50"'
-  t.eq(status, 130, said)
-  t.ok(said:find "3 episodes from seed 12345" and said:find "means of 3 episodes" and said:find "of the gradient is of earlier observations", said)
-  t.ok(not said:find "next:", said)
-  said, status = stops '"episodes=50", "at=1000"'
-  t.eq(status, 130, said)
-  t.ok(not said:find "no episode reached", said)
-  said, status = shell.mneme(here, "credit it episodes=2 at=1000")
-  t.eq(status, 2, said)
-  t.ok(said:find("no episode reached step 1000", 1, true), said)
-  files.remove_folder(here)
 end)

@@ -1,92 +1,12 @@
--- test_diff.lua -- mneme diff finds the step at which two trajectories, or the logs of two runs, part, and says in
--- what.
+-- test_diff.lua -- mneme diff finds the step at which the logs of two runs part, and says in what.
 local t = require "tests.harness"
 local arguments = require "mneme.commands.arguments"
 local diff = require "mneme.commands.diff"
-local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"
-local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
-local single = require "mneme.envs.single"
-local trajectory = require "mneme.insight.episodes.trajectory"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()
 local function path(name) return folder .. "/" .. name end
-
--- Act by a list; a record holds one number, `mind` of the step.
-local function walk(settings, actions, mind, name)
-  settings = settings or {}
-  settings.num_envs, settings.corridor, settings.seed = 1, settings.corridor or 6, settings.seed or 2
-  local s = single.new(envs.new("tmaze", settings))
-  s.env:reset_raw(s.obs, settings.seed)
-  local rec = trajectory_writer.new(s.env, 0, { fields = { value = { shape = { 1 } } } })
-  rec:begin(s.obs)
-  for k, action in ipairs(actions) do
-    rec:internals { value = { mind and mind(k - 1) or 0 } }
-    s:act(action, rec)
-  end
-  local file = path(name or "walk.mnt")
-  rec:write(file)
-  return trajectory.read(file)
-end
-
-local right = { 3, 3, 3, 3, 3, 0, 3, 3 }         -- at the end of the corridor, up; then the next episode
-
-t.test("equal trajectories are the same", function()
-  local same, text = diff.trajectories(walk(nil, right), walk(nil, right))
-  t.ok(same and text == "equal in all 8 steps\n", text)
-end)
-
-t.test("another action: the step, and what follows is not told", function()
-  local other = { 3, 3, 1, 3, 3, 3, 0, 3 }
-  local same, text = diff.trajectories(walk(nil, right), walk(nil, other))
-  t.ok(not same)
-  t.eq(text, "they differ from step 2:\n  action  right  down\n")
-  other = { unpack(right) }
-  other[8] = 2
-  same, text = diff.trajectories(walk(nil, right), walk(nil, other))
-  t.ok(not same and text:find "^they differ from step 7 %(episode 1, step 1 of it%):\n  action +right +left\n$", text)
-end)
-
-t.test("another seed or corridor: the header, then the observation's slots", function()
-  local same, text = diff.trajectories(walk(nil, right), walk({ corridor = 9 }, right))
-  t.ok(not same and text:find "their headers differ:\n  corridor +6 +9\n", text)
-  t.ok(text:find "they differ from step 5:\n  reward +%-?[%d.]+ +%-0.1%d*\n  episode +terminated +goes on", text)
-  local fifth = walk(nil, right)
-  fifth.copy = 4
-  same, text = diff.trajectories(walk(nil, right), fifth)
-  t.ok(not same and text:find "their headers differ:\n  environment number +0 +4\n", text)
-  for seed = 3, 9 do
-    local other = walk({ seed = seed }, right)
-    same, text = diff.trajectories(walk(nil, right), other)
-    t.ok(not same and text:find "  seed +2 +%d" and text:find "they differ from step [01]:\n  observation%[%d+%] +[01] +[01]\n", text)
-  end
-end)
-
-t.test("one that goes on; records that part", function()
-  local same, text = diff.trajectories(walk(nil, right), walk(nil, { 3, 3, 3 }))
-  t.ok(not same and text == "equal for 3 steps; then one ends, and the other has 8\n", text)
-  local function mind(at) return function(k) return k >= at and 0.25 or 1 end end
-  same, text = diff.trajectories(walk(nil, right, mind(4)), walk(nil, right, mind(6)))
-  t.ok(not same and text:find "recorded values differ from step 4:\n  value +differs by up to 0.75\n" and text:find "equal in all 8 steps", text)
-end)
-
-t.test("an environment that has changed is named", function()
-  local a, b = walk(nil, right), walk(nil, right)
-  a.rewards[3] = 7
-  local same, text = diff.trajectories(a, b)
-  t.ok(not same and text:find "they differ from step 3:\n  reward +7 +%-0.1" and text:find "walk.mnt: its environment has changed: step 3", text)
-end)
-
-t.test("a trajectory that cannot be replayed is compared by what it holds", function()
-  local a, b = walk(nil, right), walk(nil, { 3, 3, 3, 2, 3, 3, 3, 0 })
-  a.env, b.env = "gone-v3", "gone-v3"
-  local same, text = diff.trajectories(a, b)
-  t.ok(not same and text:find "unknown environment 'gone%-v3'.*observations are not compared" and
-    text:find "they differ from step 3:\n  action +right +left", text)
-end)
-
--- ---- runs ----
 
 local function a_run(name, lines, settings)
   files.make_folder(path(name))
@@ -119,14 +39,12 @@ t.test("a run that was stopped between: lines of the same spans are compared, th
 end)
 
 t.test("the command line of mneme diff", function()
-  walk(nil, right, nil, "one.mnt")
   local function says(pattern, ...)
     local words = { ... }
     t.raises(function() arguments.run(diff, words) end, pattern)
   end
-  says("expected two things to compare, got 1", path "one.mnt")
-  says("there is no such file or run", path "one.mnt", path "two.mnt")
-  says("cannot be compared", path "one.mnt", folder)
+  says("expected two runs to compare, got 1", folder)
+  says("there is no such run", folder, path "two")
   says("not a run", folder, folder)
 end)
 

@@ -4,11 +4,10 @@
 local lfs = require "lfs"
 local t = require "tests.harness"
 local contract_rig = require "mneme.models.contract_rig"
-local diff = require "mneme.commands.diff"
-local engine = require "mneme.base.engine"
 local random_stepper = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
 local state_arrays = require "mneme.models.state_arrays"
+local npz_reader = require "tests.support.npz_reader"
 local paired_episodes = require "mneme.insight.episodes.paired_episodes"
 local interventions = require "mneme.insight.episodes.interventions"
 local mn = require "mneme"
@@ -147,7 +146,6 @@ t.test("positions in a plane are shifted along both axes; numbers by a part of t
 end)
 
 t.test("what a window shows is what mneme intervene does", function()
-  local here = lfs.currentdir()
   for _, case in ipairs { { AGALITE, "erase", "layers.1.head.0" }, { AGALITE, "force", "layers.0.beta", 1 }, { AGALITE, "freeze", "layers.0.gamma" },
     { { "rmt" }, "erase", "all" }, { { "gtrxl" }, "erase", "all" }, { AGALITE, "set", "cue", "up" }, { AGALITE, "flip", "cue" } } do
     local core, spec = case[1], { kind = case[2], what = case[3], to = case[4] }
@@ -155,73 +153,21 @@ t.test("what a window shows is what mneme intervene does", function()
     if not r.v:intervene({ text = "it", specs = { spec } }, nil, r.clock) then
       t.ok(r.v.note:find "not possible", r.v.note)                                -- the cue is up already
     else
-      assert(lfs.chdir(folder))
-      r.press "w"
-      assert(lfs.chdir(here))
-      local left, right = r.v.note:match "^saved (%S+) and (%S+)$"
-      t.ok(left, r.v.note)
       local p = agent(core[1] == "agalite" and core or core[1], { plain = true })
       spec.at = 4
       local list = interventions.new(p, { spec })
-      for arm, path in ipairs { left, right } do
-        local where = ("%s/arm-%d"):format(folder, arm)
+      for arm = 1, 2 do
+        local where, line = ("%s/arm-%d"):format(folder, arm), r.v.tracks[arm].timeline
         paired_episodes.round(p, list, { seed = 8, act = arm == 2, most = 1, folder = where, first = 1 })
-        local a, b = mn.trajectory(folder .. "/" .. path), mn.trajectory(where .. "/episode-1.mnt")
-        t.eq(a.steps, b.steps)
-        t.eq(a.start, b.start)
-        for k = 0, a.steps - 1 do
-          t.eq(a.actions[k], b.actions[k]) t.eq(a.rewards[k], b.rewards[k]) t.eq(a.flags[k], b.flags[k])
+        local b, first = npz_reader(where .. "/episode-1.npz"), line.ticks[r.v.slots[r.v.at][arm]].start
+        line:ahead(first, math.huge)
+        t.eq(line:frame(line:stop(first)).outcome.length, b.rewards.shape[1])
+        for k = 0, b.rewards.shape[1] - 1 do
+          t.eq(line:frame(first + k).action, b.actions.values[k])
+          t.eq(line:frame(first + k + 1).reward, b.rewards.values[k])
         end
-        t.eq(#a.interventions, #b.interventions)
       end
     end
-  end
-end)
-
-t.test("what is written is lived through again, with what was done, and compared step by step", function()
-  local here, r = lfs.currentdir(), window(AGALITE, 4)
-  t.ok(r.v:intervene({ text = "it", specs = { { kind = "shift", what = "position", by = 1 }, { kind = "swap", what = "layers.0" } } }, nil, r.clock))
-  r.press(RIGHT)
-  r.press "k"
-  local taken = (r.v:frame(2).action + 1) % 4
-  r.v:act(taken, r.clock)
-  r.press "k"
-  assert(lfs.chdir(folder))
-  r.press "w"
-  assert(lfs.chdir(here))
-  local left, right = r.v.note:match "^saved (%S+) and (%S+)$"
-  t.ok(left:find "^mneme%-1[-%d]*%.mnt$" and right:find "^mneme%-1%-changed[-%d]*%.mnt$", r.v.note)
-  local a, b = mn.trajectory(folder .. "/" .. left), mn.trajectory(folder .. "/" .. right)
-  t.eq(mn.replay.new(a):verify(), nil)
-  t.eq(mn.replay.new(b):verify(), nil)
-  t.eq(#a.interventions, 0)
-  local words = {}
-  for i, x in ipairs(b.interventions) do words[i] = ("%d %s %s %s"):format(x.at, x.kind, x.what, tostring(x.to)) end
-  local names = b.names
-  t.eq(table.concat(words, "|"):gsub("position %d+", "position n"), "4 set position n|4 swap layers.0 nil|5 take " .. names[taken + 1] .. " nil")
-  t.ok(b.interventions[2].episode ~= 1)
-  t.eq(b.actions[5], taken)
-  for k = 0, 3 do t.eq(a.actions[k], b.actions[k]) end
-  t.ok(b.flags[b.steps - 1] ~= 0, "to its end")
-  local same, text = diff.trajectories(a, b)
-  t.ok(not same and text:find "they differ from step 4", text)
-  local source = mn.replay.new(b)
-  t.eq(source.marks[5], "set position, swap layers.0")
-  t.eq(source.marks[6], "take " .. names[taken + 1])
-  local v = viewer_rig.new { { source = source, scene = scene.load "world" } }
-  v.pass(3)
-  v.draw()
-  t.eq(v.v.tracks[1].timeline.marks[5], "set position, swap layers.0")
-  t.eq(source.problem, nil)
-  v.press(HOME)
-  for key, pattern in pairs { i = "a recorded trajectory cannot be changed", w = "only episodes that an agent plays", k = "can be taken over" } do
-    v.press(key)
-    t.ok(v.frame().status.note:find(pattern), v.frame().status.note)
-  end
-  r.v:look_ahead(math.huge)
-  for k = 0, a.steps - 1 do                             -- what it had in mind is that of the frames
-    local frame = r.v.tracks[1].timeline:frame(r.v.tracks[1].timeline.ticks[r.v.slots[r.v.at][1]].start + k)
-    t.eq(require("mneme.insight.episodes.trajectory").recorded(a, k, "value")[0], frame.value)
   end
 end)
 
@@ -316,23 +262,6 @@ t.test("one change after another in the same story; x goes on with it, and more 
   t.eq(frame_text(r.v:frame(1)) == fifth, true)
 end)
 
-t.test("what was done by hand stays in the story that is not changed", function()
-  local r = window(AGALITE, 1)
-  local at = r.v.at
-  r.press "k"
-  for _ = 1, 4 do r.press(RIGHT) end
-  r.press "k"
-  r.v:look_ahead(math.huge)
-  r.v:seek(at + 1)
-  local was = prints(r, 1, at, at + 4)
-  t.ok(r.v:intervene({ text = "erase", specs = { { kind = "erase", what = "all" } } }, nil, r.clock))
-  for _ = 1, 3 do r.v:forward() end
-  for k = 0, 3 do t.eq(r.v.tracks[1].timeline:frame(r.v.slots[at + k][1]).action, 3, "by hand, to the right") end
-  r.press "c"
-  local now = prints(r, 1, at, at + 4)
-  for k = at, at + 4 do t.eq(now[k] == was[k], true) end
-end)
-
 t.test("the bar says how far apart both are, and the menu is clicked", function()
   local r = window(AGALITE, 3)
   r.draw()
@@ -377,8 +306,6 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
     scene = scene.load "tmaze", open = function() return random_stepper.new {} end } }
   live.pass(1)
   note_of(live, "still training")
-  live.press "w"
-  t.ok(live.frame().status.note:find "only episodes that an agent plays")
   local r = window(AGALITE, 3)
   r.v:look_ahead(math.huge)
   r.press(END)
@@ -407,25 +334,6 @@ t.test("where nothing can be changed a note says why, and nothing breaks", funct
   t.eq(frame_text(r.v:frame(2)) == second, true, "what was not to be changed nothing")
 end)
 
-t.test("Ctrl-C while an episode is written: what it has lived through so far is a whole file", function()
-  local signal, unistd = t.need("posix.signal", "lua-posix"), t.need("posix.unistd", "lua-posix")
-  local r, here = window(AGALITE, 3), lfs.currentdir()
-  local first = r.v.slots[r.v.at][1]
-  engine.C.mn_watch_signals(true)
-  r.v.tracks[1].timeline:edit(first, function()
-    return function(_, at) if at == first + 2 then signal.kill(unistd.getpid(), signal.SIGINT) end end
-  end)
-  assert(lfs.chdir(folder))
-  r.press "w"
-  assert(lfs.chdir(here))
-  engine.C.mn_watch_signals(false)
-  local path = r.v.note:match "^saved (%S+), first 6 steps only$"
-  t.ok(path, r.v.note)
-  local walk = mn.trajectory(folder .. "/" .. path)
-  t.eq(walk.steps, 6)
-  t.eq(mn.replay.new(walk):verify(), nil)
-end)
-
 t.test("the command line: shown from the step on, refused where it makes no sense", function()
   local view, parsed = require "mneme.commands.view", require "tests.support.parsed"
   local o = view.prepare(parsed(view, { "RUN", "erase=layers.0.head.1", "force=layers.0.beta:0", "at=4", "for=3" }))
@@ -439,7 +347,6 @@ t.test("the command line: shown from the step on, refused where it makes no sens
   refuse("for=3 goes with force, freeze and hold, not with erase", "RUN", "erase=all", "at=3", "for=3")
   refuse("for=3 goes with force, freeze and hold, not with nothing", "RUN", "at=3", "for=3")
   refuse("side by side cannot be changed", "RUN", "OTHER", "erase=all", "at=3")
-  refuse("walk.mnt is recorded", "walk.mnt", "erase=all", "at=3")
   refuse("unknown setting of view 'erased'; did you mean 'erase'", "RUN", "erased=all")
   local r = viewer_rig.new({ { source = agent(AGALITE), scene = scene.load "world", open = function() return agent(AGALITE) end } },
     { controls = false })

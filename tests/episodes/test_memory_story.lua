@@ -39,7 +39,7 @@ end
 
 local function of_run(run, episodes) return function() return mn.stepper.from_run(run, { num_envs = episodes or EPISODES, seed = SEED }) end end
 
-local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 where=0 record_every=0 threads=1 core="
+local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 where=0 threads=1 core="
 local heads = "core.n_layers=2 core.d_model=32 core.d_head=16 core.d_ffn=32"
 for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }, gated_linear = { heads, 3, gate = "beta" }, gru = { "core.d_model=64", 6 },
   lstm = { "core.d_model=64", 4 } } do

@@ -83,7 +83,7 @@ local function agreement(map, panel)
   return (same - other) / math.max(1, same + other), same + other
 end
 
-local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 where=0 stop_score=0.85 record_every=0 threads=1 core="
+local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 where=0 stop_score=0.85 threads=1 core="
 for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_head=16 core.d_ffn=32 core.eta=4 seed=1" }, { "gru", "core.d_model=64 seed=2" },
   { "gated_deltanet", "core.n_layers=2 core.d_model=32 core.d_head=8 core.d_ffn=32 seed=1" },
   { "gtrxl", "core.n_layers=2 core.d_model=32 core.d_ffn=32 seed=2" } } do

@@ -161,9 +161,9 @@ t.test("mneme intervene patch=: a table, and every number in a file; what it can
   end
 end)
 
-t.test("a picture of the scene puts a second episode next to the first without a key; one of a trajectory says what is needed", function()
+t.test("a picture of the scene puts a second episode next to the first without a key", function()
   local said, status = shell.mneme(here, "run train env=tmaze env.corridor=4 env.time_limit=20 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=32 "
-    .. "steps=256 record_every=0 threads=1 run=pair")
+    .. "steps=256 threads=1 run=pair")
   t.eq(status, 0, said)
   local function pictured(thing)
     local o = view.prepare(parsed(view, { thing, "scene=paths", "out=" .. here .. "/paths.png", "size=640x480" }))
@@ -174,7 +174,4 @@ t.test("a picture of the scene puts a second episode next to the first without a
   local shown = pictured(here .. "/pair")
   t.eq(#shown.tracks, 2)
   t.ok(shown:tick_of(1).episode ~= shown:tick_of(2).episode)
-  said, status = shell.mneme(here, "eval pair episodes=1 record=kept")
-  t.eq(status, 0, said)
-  t.eq(#pictured(here .. "/kept/episode-0.mnt").tracks, 1)
 end)

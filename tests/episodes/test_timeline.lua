@@ -1,5 +1,5 @@
 -- test_timeline.lua -- going back in time: whatever frame is asked for, in whatever order, is the one that was seen;
--- for every core; and what a change or a hand on the keys does begins where it should, and nowhere before.
+-- for every core; and what a change does begins where it should, and nowhere before.
 local t = require "tests.harness"
 local random_stepper = require "tests.support.random_stepper"
 local registry = require "mneme.base.registry"
@@ -53,24 +53,6 @@ t.test("an episode's world and draws depend on its number alone", function()
   end
 end)
 
-t.test("an action in place of the agent's: what was before stays, what comes is new", function()
-  local line = timeline.new(source_of "agalite")
-  for _ = 1, 30 do line:extend() end
-  local before, chosen = frame_text(line:frame(11)), line:frame(12).action
-  local action = (chosen + 1) % 4
-  t.ok(line:act(12, action))
-  t.eq(line.n, 13)
-  t.eq(line:frame(12).action, action)
-  t.eq(line.marks[12], "taken")
-  t.eq(line:frame(13).history[12].action, action)
-  for _ = 1, 60 do line:extend() end
-  local later = frame_text(line:frame(40))
-  forget(line)
-  t.eq(frame_text(line:frame(40)) == later, true, "what was done by hand is done again")
-  t.eq(line:frame(12).action, action)
-  t.eq(frame_text(line:frame(11)) == before, true)
-end)
-
 t.test("a change begins at its frame, in the one that forks and not in the other", function()
   local line = timeline.new(source_of "gru")
   for _ = 1, 20 do line:extend() end
@@ -106,7 +88,6 @@ t.test("of a source that cannot go back the newest frames stay", function()
   t.eq(line:frame(line.first - 1), nil)
   t.eq(line:frame(140).step, line.ticks[140].step)
   t.ok(line:frame(line.first))
-  t.eq(line:act(140, 1), false)
 end)
 
 t.test("the frame that was played to is at hand, though none before it was drawn", function()

@@ -10,7 +10,6 @@ local forge = require "tests.fuzz.forge"
 local json = require "mneme.base.json"
 local live_channel = require "mneme.insight.episodes.live_channel"
 local live_publisher = require "mneme.insight.episodes.live_publisher"
-local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 
@@ -40,18 +39,6 @@ for _, dtype in ipairs { "BF16", "F16", "BOOL", "I8", "U16", "U32", "I64", "U64"
   put("safetensors", string.char(#header, 0, 0, 0, 0, 0, 0, 0) .. header .. ("\255\1"):rep(size))
 end
 for _, text in ipairs { '{"a": [1, -2.5e3, true, null], "b": {"c": "\\u00e9\\n"}}', "[]", '"x"', "1e308" } do put("json", text) end
-for _, t in ipairs { { "tmaze", corridor = 5 }, { "memory_maze" }, { "gridworld" }, { "mystery_path_grid" }, { "repeat_previous" } } do
-  t.num_envs = 1
-  local env = mn.env(t)
-  local obs, record = env:reset(3), trajectory_writer.new(env, 0, { fields = { value = { shape = { 1 } } } })
-  record:begin(obs:data())
-  for k = 1, 30 do
-    record:internals { value = { k } }
-    local next_obs, reward, terminated, truncated = env:step { k % env.action_space.n }
-    record:add(k % env.action_space.n, reward:data()[0], terminated:data()[0] ~= 0, truncated:data()[0] ~= 0, next_obs:data())
-  end
-  record:write(path "trajectory")
-end
 for i = 0, 17 do put("restore", string.char(i, 0, 0, 1, 5, 0, 255)) end
 for _, text in ipairs { "x[...,I] w[O,I] b?[O] -> y[...,O] ~~packed[?,?,?] | act=none|relu eps=1e-5", "x[T,B,2]:i32 i[*]:<V -> h'[B,D]",
   "done?[T,B]:bit g[T,B,H,?]:01 -> y[T]" } do put("signatures", text) end
@@ -98,9 +85,9 @@ put("run_info", json.encode { config = { core = { name = "gru", d_model = 4 }, l
     { from_step = 4, source_folder = "source-from-4", program_checksum = "0d",
     source = { { path = "fuzz.lua", checksum = "0e" } }, data = {} } } })
 put("manifest", json.encode { starts = 1, files = {
-  { name = "config.json", bytes = 3, checksum = "0a" }, { name = "episodes/a.mnt", bytes = 4, checksum = "0b" },
+  { name = "config.json", bytes = 3, checksum = "0a" }, { name = "source/a.lua", bytes = 4, checksum = "0b" },
   { name = "result.json" } } })
-put("declaration", json.encode { script = "fuzz.lua", of = "tmaze", defaults = { lr = 0.5 }, published = { gru = { lr = 1 } },
+put("declaration", json.encode { script = "fuzz.lua", of = "tmaze", defaults = { lr = 0.5 },
   texts = { { path = "fuzz.md", text = "## Scope\nWords.\n", own = true } }, spec = { title = "t", question = "q", of = "tmaze", settings = { lr = 0.5 },
     axes = { core = { { ["1"] = "gru", d_model = 4, label = "gru" }, "lstm" } }, seeds = { ["1"] = 5, quick = 2 },
     metrics = { score = { ["1"] = "success", range = { 0, "Infinity" } } }, figures = { { ["1"] = "bars", y = "score", x = "core" } },

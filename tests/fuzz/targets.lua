@@ -1,7 +1,6 @@
 -- targets.lua -- what the fuzzer (fuzz.c) hands bytes to: every reader of files and words, one function each.  A target
 -- is given where the bytes lie and how many there are; it gives nothing where the reader took them or refused them in
 -- words, or else what went wrong.
-local bit = require "bit"
 local ffi = require "ffi"
 local mn = require "mneme"
 local bpe = require "mneme.envs.bpe"
@@ -13,10 +12,8 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local forge = require "tests.fuzz.forge"
 local json = require "mneme.base.json"
-local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
-local trajectory = require "mneme.insight.episodes.trajectory"
 
 local C = engine.C
 local targets = {}
@@ -65,25 +62,9 @@ target("json", function(data, bytes)
   if trouble or json.encode(again) ~= json.encode(value) then error("what was written does not read the same: " .. tostring(trouble)) end
 end)
 
--- ---- trajectories, and the saved copies in them ----
+-- ---- saved copies of environments ----
 
 local random = forge.random(1)
-
--- Checksums are made right, as a forger does: else nothing would come further than them.
-target("trajectory", function(data, bytes)
-  local line = 37
-  if bytes > line then
-    local crc = C.mn_crc32c(C.mn_crc32c(0, data, 28), data + line, bytes - line)
-    ffi.copy(data + 28, bit.tohex(crc), 8)
-  end
-  local t = trajectory.read "fuzz.mnt"
-  if #t.start >= forge.first then t.start = forge.signed(t.start, function() end) end
-  if (tonumber(t.settings.levels) or 0) > 100 then return end          -- as many take their time to draw
-  local again = trajectory_replay.new(t)
-  for _ = 1, 50 do if not again:advance() then break end end
-  again.env:draw(0)
-  again.env:close()
-end)
 
 local worlds, saved = {}, {}
 for _, e in ipairs(envs.list()) do worlds[#worlds + 1] = { e.name } end

@@ -273,6 +273,7 @@ local wide = {
     { hint = {}, D = 24, rest = { 90 } } },
   gru = { { hint = { sizes = { G = "3*D" } }, T = 5, B = 9, D = 34 }, { hint = { sizes = { G = "3*D" } }, T = 4, B = 40, D = 12 } },
   lstm = { { hint = { sizes = { G = "4*D" } }, T = 5, B = 9, D = 36 }, { hint = { sizes = { G = "4*D" } }, T = 4, B = 40, D = 13 } },
+  slstm_gate = { { hint = { sizes = { G = "4*D" }, positive = "n" }, D = 33, rest = { 5, 9 } } }, minlstm_gate = { { hint = {}, rest = { 70, 61 } } },
   token_shift = { { hint = {}, T = 50, B = 3, D = 70, C = 2 } },
   short_conv = { { hint = { sizes = { W = 4 }, any = { state = { 3 } } }, T = 90, B = 3, D = 40 },
     { hint = { sizes = { W = 16 }, any = { state = { 15 } }, options = { act = "silu" } }, T = 20, B = 3, D = 7 } },

@@ -149,7 +149,7 @@ t.test("a module that no term uses stays as it is", function()
 end)
 
 t.test("the shipped example: logged, saved, resumed bit for bit, and evaluated without its decoder", function()
-  local words = "run rebuild_observation corridor=3 core.d_model=16 hidden=16 stop_score=-1 record_every=0 checkpoint_every=4096 threads=1"
+  local words = "run rebuild_observation corridor=3 core.d_model=16 hidden=16 stop_score=-1 checkpoint_every=4096 threads=1"
   local function fine(line) return shell.fine(dir, line) end
   for learner, class in pairs(makers) do
     local run, given = learner .. "-", words .. (class.defaults.epsilon_end and " epsilon_start=0.1 epsilon_end=0.1" or "")

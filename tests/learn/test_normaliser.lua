@@ -222,7 +222,7 @@ end
 -- ---- runs ----
 
 local ALL = "norm_obs=1 norm_reward=1 clip_reward=5 previous=action,reward env=noisy_cartpole env.velocities=1 num_envs=4 num_steps=32 "
-  .. "core.d_model=16 hidden=16 lr=1e-3 record_every=0 checkpoint_every=1280"
+  .. "core.d_model=16 hidden=16 lr=1e-3 checkpoint_every=1280"
 local function mneme(words) return shell.mneme(dir, words) end
 local function fine(words) return shell.fine(dir, words) end
 -- All tensors of a checkpoint.

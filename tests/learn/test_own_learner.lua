@@ -26,7 +26,7 @@ end
 t.test("a learner of forty lines has a run folder, a log, exact resume, eval and view", function()
   local _, lines = files.read(shell.root .. "experiments/reinforce.lua"):gsub("\n", "")
   t.ok(lines <= 45, lines .. " lines")
-  local words = "corridor=3 core.d_model=16 hidden=16 record_every=0 stop_score=-1 checkpoint_every=2048"
+  local words = "corridor=3 core.d_model=16 hidden=16 stop_score=-1 checkpoint_every=2048"
   fine(("run reinforce %s steps=8192 run=whole"):format(words))
   fine(("run reinforce %s steps=4096 run=torn"):format(words))
   fine "run reinforce resume=torn steps=8192 threads=2"

@@ -29,49 +29,6 @@ t.test("eval and view make the environment again by the run's script, with the r
   t.eq(table.concat(files.list(dir .. "/there/checkpoints"), " "), checkpoints)
 end)
 
-t.test("an episode of a run whose environment is in its script is shown and compared; elsewhere the reason is told", function()
-  local episode = dir .. "/there/episodes/step-64.mnt"
-  t.ok(files.is_file(episode), "training left no episode")
-  local said, status = shell.mneme(dir, "view there/episodes/step-64.mnt out=episode.png")
-  t.eq(status, 0, said)
-  t.ok(not said:find "warning", said)
-  said, status = mneme "diff there/episodes/step-64.mnt there/episodes/step-64.mnt"
-  t.ok(status == 0 and said == "equal in all 5 steps\n", said)
-  files.write(dir .. "/stray.mnt", { (files.read(episode)) })
-  said, status = mneme "view stray.mnt out=stray.png"
-  t.ok(status == 1 and said:find "stray.mnt: the rules of sign%-v0 are Lua functions of sign.lua: only that file can replay it %(env=RUN", said)
-end)
-
-t.test("an episode that lies anywhere is shown and compared with the run, the script or the file of its environment", function()
-  files.write(dir .. "/rules.lua", { [[
-return { name = "sign", observation = { 2 }, actions = 2, time_limit = 5, reset = function(self, random) self.sign = random(2) return { self.sign - 1, 3 } end,
-  step = function() return { 0, 0 }, 3, false, 0 end }
-]] })
-  files.write(dir .. "/with_gain.lua", { (("return function(settings)\n" .. files.read(dir .. "/rules.lua") .. "end\n"):gsub(" 3", " (settings.gain or 3)")) })
-  t.eq(select(2, mneme "play rules.lua keys=5*1 record=played.mnt"), 0)
-  t.eq(select(2, mneme "play with_gain.lua gain=3 seed=2 keys=5*1 record=gained.mnt"), 0)
-  for _, name in ipairs { "stray", "played", "gained" } do
-    for _, from in ipairs { "there", "rules.lua", "with_gain.lua" } do
-      local said, status = mneme(("view %s.mnt env=%s out=%s.png"):format(name, from, name))
-      t.ok(status == 0 and not said:find "warning", said)
-      said, status = mneme(("diff %s.mnt %s.mnt env=%s"):format(name, name, from))
-      t.ok(status == 0 and said == "equal in all 5 steps\n", said)
-    end
-  end
-  local said, status = mneme "view stray.mnt env=sign.lua out=stray.png"           -- whose gain is 1
-  t.ok(status == 0 and said:find "warning: stray.mnt: step 0: reward 1, recorded 3", said)
-  for words, expected in pairs { ["view stray.mnt env=nowhere out=s.png"] = "nowhere: there is no such run", ["view there env=rules.lua out=s.png"] =
-      "env=rules.lua goes with a trajectory", ["diff there there env=rules.lua"] = "env=rules.lua goes with trajectories",
-      ["play rules.lua gain=3 keys=1"] = "it has no setting 'gain'" } do
-    said, status = mneme(words)
-    t.ok(status ~= 0 and said:find(expected, 1, true), said)
-  end
-  t.eq(select(2, mneme "eval there episodes=2 record=kept"), 0)
-  t.eq(select(2, mneme "view kept/episode-1.mnt out=kept.png"), 0)                 -- the run that recorded it is at its place
-  said, status = shell.run(dir, "mkdir -p away; cd away; '" .. shell.program .. "' view ../kept/episode-1.mnt out=kept.png")
-  t.ok(status == 1 and said:find "env=RUN", said)
-end)
-
 t.test("the environment of a script can be played by hand, with the script's settings", function()
   local said, status = mneme "play sign.lua gain=3 keys=5*1"
   t.ok(status == 0 and said:find "^episode 0: score 0.00, return %+15.00, 5 steps\n$", said)

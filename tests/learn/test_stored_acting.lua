@@ -46,7 +46,7 @@ local function numbers_of(said) return said:match "\nsuccess.*" or said:match "\
 
 for _, core in ipairs { "gtrxl core.memory=3", "rmt" } do
   local name = core:match "%a+"
-  local words = ("corridor.lua core=%s threads=1 record_every=0"):format(core)
+  local words = ("corridor.lua core=%s threads=1"):format(core)
   for key, value in pairs(SIZES) do words = words .. (" core.%s=%d"):format(key, value) end
 
   t.test(name .. ": eval, view, intervene and resume= act as a stored run was trained", function()
@@ -71,8 +71,8 @@ end
 t.test("a run whose core and environment are written in its script likewise", function()
   local text = files.read(dir .. "/own.lua")
   files.write(dir .. "/own.lua", { (text:gsub("SEES", ", sees = \"rollout\"")) })
-  mneme "run own.lua run=own-known threads=1 record_every=0"
-  mneme "run own.lua run=own-old threads=1 record_every=0"
+  mneme "run own.lua run=own-known threads=1"
+  mneme "run own.lua run=own-old threads=1"
   local known = mneme "eval own-known episodes=30"
   forget "own-old"
   files.write(dir .. "/own.lua", { (text:gsub("SEES", "")) })

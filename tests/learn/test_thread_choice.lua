@@ -40,7 +40,7 @@ end)
 
 t.test("the bits are those of one thread", function()
   local dir = shell.folder()
-  local words = "run tmaze core=agalite core.n_layers=1 core.d_model=16 core.d_head=8 corridor=4 num_envs=8 num_steps=32 steps=60000 record_every=0"
+  local words = "run tmaze core=agalite core.n_layers=1 core.d_model=16 core.d_head=8 corridor=4 num_envs=8 num_steps=32 steps=60000"
   for _, threads in ipairs { 0, 1 } do
     local said, status = shell.run(dir, ("OMP_NUM_THREADS=2 '%s' %s threads=%d run=run-%d"):format(shell.program, words, threads, threads))
     t.eq(status, 0, said)

@@ -6,7 +6,7 @@ local mn = require "mneme"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
-local SMALL = "num_envs=4 num_steps=16 steps=320 hidden=8 core.d_model=8 threads=1 record_every=0 "
+local SMALL = "num_envs=4 num_steps=16 steps=320 hidden=8 core.d_model=8 threads=1 "
 local function mneme(words) return shell.mneme(dir, words) end
 local function fine(words) return shell.fine(dir, words) end
 local function refused(words, what) shell.refused(dir, words, what) end

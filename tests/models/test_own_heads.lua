@@ -85,7 +85,7 @@ t.test("a run with parts of the script's own resumes bit for bit, is evaluated, 
 local mn = require "mneme"
 local nn = mn.nn
 local cfg = mn.config { corridor = 3, core = { "gru", d_model = 16, d_in = 12 }, learner = "a2c", num_envs = 16, num_steps = 16, lr = 1e-2, steps = 4e4,
-  entropy_coef = 0.01, record_every = 0, own = true }
+  entropy_coef = 0.01, own = true }
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)
 local core = mn.core(cfg.core)

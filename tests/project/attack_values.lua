@@ -137,13 +137,11 @@ local long = { train = true, act = true }         -- work, as long as asked for
 
 function parts.methods()
   local env = mn.env("tmaze", { corridor = 5, num_envs = 2 })
-  local obs = env:reset(1)
+  env:reset(1)
   local sequences = mn.dataset("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
   local core = mn.core("gru", { d_in = 8, d_model = 8 })
   local w = tensor.new { shape = { 2, 2 }, grad = true }
-  local recording = mn.recording.new(env, 0)
-  recording:begin(obs:data())
-  local objects = { Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Recording = recording,
+  local objects = { Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2),
     Agent = mn.agent { env = env, core = { "gru", d_model = 8 } }, SequenceModel = mn.sequence_model { dataset = sequences, core = core },
     Optimiser = mn.adam { w }, Plan = mn.plan(function() return tensor.ops.add(w, w) end) }
   for _, class in ipairs(tables.keys(objects)) do

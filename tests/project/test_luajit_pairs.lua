@@ -50,7 +50,7 @@ for name, value in next, _G do
   end
 end
 local mn = require "mneme"
-local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 64, num_envs = 2, num_steps = 32, hidden = 4, record_every = 0, threads = 1, run = "r" }
+local cfg = mn.config { core = { "gru", d_model = 4 }, steps = 64, num_envs = 2, num_steps = 32, hidden = 4, threads = 1, run = "r" }
 local env = mn.env { name = "pay", observation = { 2 }, actions = 2, num_envs = 2, seed = 1,
   reset = function(self) self.t = 0 return { 1, 0 } end,
   step = function(self, a) self.t = self.t + 1 return { 0, 1 }, a, self.t > 5, a end }

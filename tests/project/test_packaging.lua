@@ -90,8 +90,9 @@ t.test("one version: of the program, its pages, the package files, the wheel and
     .. "print(wheel_builder.METADATA)'"):format(root)):match "\nVersion: (%S+)"
   local found = { ["--version"] = mneme "--version":match "^mneme (%S+)", man = mneme "help man":match "mneme ([%d.]+)", wheel = python or version,
     CITATION = read(root .. "CITATION.cff"):match "\nversion: (%S+)", CHANGELOG = read(root .. "CHANGELOG.md"):match "\n## (%S+)\n",
+    ["recipe.yaml"] = read(root .. "bindings/conda/recipe.yaml"):match '\n  version: "(%S+)"\n',
     ["package.mk"] = sh(("make -s -C '%s' --eval='said: ; @echo $(VERSION)' said"):format(root)):match "(%S+)\n$" }
-  for _, place in ipairs { "--version", "man", "wheel", "CITATION", "CHANGELOG", "package.mk" } do t.eq(found[place], version, place) end
+  for _, place in ipairs { "--version", "man", "wheel", "CITATION", "CHANGELOG", "recipe.yaml", "package.mk" } do t.eq(found[place], version, place) end
 end)
 
 t.test("make install: runs from where it is put, from plain luajit too, and make uninstall takes it away", function()

@@ -54,7 +54,7 @@ t.test("README: what guessing gives, as the runs say it", function()
   local function shown(x) return tonumber(("%.2g"):format(x)) end
   for _, name in ipairs { "train", "tmaze", "memory_maze", "mystery_path", "noisy_cartpole", "reinforce", "rebuild_observation", "overwrite",
     "listops", "recall" } do
-    works(("build/mneme run %s quick=1 threads=1 steps=64 record_every=0 run=guess/%s"):format(name, name))
+    works(("build/mneme run %s quick=1 threads=1 steps=64 run=guess/%s"):format(name, name))
     local at = dir .. "/guess/" .. name
     local guess = reference.guess(json.decode((files.read(at .. "/config.json"))).reference) or outcome.read(at).results.commonest
     local cell = readme:match("\n| `" .. name .. "` |[^|]*|[^|]*|([^|]*)|")

@@ -143,9 +143,9 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 380, base = 3980, commands = 7840, cores = 2106, datasets = 380, envs = 3290, episodes = 5980, figures = 1957, learn = 3362,
-  learners = 775, measure = 2300, models = 7110, portable = 2110, reports = 2864, runs = 3100, search = 301, stats = 1372, study = 5310,
-  tensor = 5200, view = 3620, scenes = 2507, experiments = 2364,
+  attentions = 380, base = 3980, commands = 7194, cores = 2109, datasets = 380, envs = 3290, episodes = 4849, figures = 1731, learn = 3362,
+  learners = 775, measure = 2156, models = 7104, portable = 2113, reports = 2303, runs = 3100, search = 273, stats = 1287, study = 4701,
+  tensor = 5200, view = 3528, scenes = 2301, experiments = 2364,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)

@@ -220,8 +220,6 @@ t.test("out=: the curve as a figure, all of it as a page; runs without a study h
   mneme("compare " .. names .. " out=paper.svg width=84mm title=0 panels=1 font='Latin Modern Roman'")
   local paper = text(here .. "/paper.svg")
   t.ok(paper:find 'width="317"' and paper:find "Latin Modern Roman" and not paper:find("while learning<", 1, true) and paper ~= svg, paper:sub(1, 400))
-  mneme("compare " .. names .. " out=curves.tex")
-  t.ok(text(here .. "/curves.tex"):find "\\begin{tabular}{l")
   for _, wrong in ipairs { "width=84mm", "title=0 out=x.html" } do
     local why, rc = shell.mneme(here, "compare p1 " .. wrong)
     t.eq(rc, 2) t.ok(why:find("= is for a figure", 1, true), why)

@@ -82,7 +82,7 @@ for program in pairs(programs) do
   end)
 end
 
-t.test("for a paper: width, letters, no title and note, panels; the numbers as a LaTeX table", function()
+t.test("for a paper: width, letters, no title and note, panels", function()
   t.eq(export.width "84mm", 317) t.eq(export.width "3.3in", 317) t.eq(export.width "240pt", 320) t.eq(export.width "600", 600)
   for _, bad in ipairs { "84 miles", "1mm", "-3in", "wide", "9in9" } do t.raises(function() export.width(bad) end, "expected 40mm") end
   figures.export(all.lines, here .. "/paper.svg", { width = 317, font = "Latin Modern Roman", title = false })
@@ -91,10 +91,6 @@ t.test("for a paper: width, letters, no title and note, panels; the numbers as a
   t.ok(svg:find ">gru<" and svg:find ">steps<")
   figures.export(all.lines, here .. "/panels.svg", { panels = true })
   t.ok(files.read(here .. "/panels.svg"):find("<use", 1, true) and not svg:find("<use", 1, true))
-  figures.export(all.lines, here .. "/table.tex")
-  local tex = files.read(here .. "/table.tex")
-  t.ok(tex:find("\\begin{tabular}{lrrrr}", 1, true) and tex:find("gru & 0.1 & 0.2 & 0.3 & 0.25 \\\\", 1, true) and tex:find "\\bottomrule", tex)
-  t.eq(require("mneme.insight.figures.latex").escape "a_b & 50 % of {x} ≥ 3", "a\\_b \\& 50 \\% of \\{x\\} $\\ge$ 3")
 end)
 
 files.remove_folder(here)

@@ -33,17 +33,15 @@ write("small.md", "## What was hard\n\nNothing, here.\n")
 -- Pages as they are but for the folder of their figures.
 local function page(name, kind) return (read(name .. kind):gsub(name .. "%-figures", "figures")) end
 
-t.test("a file of kept runs gives the page of the folder that has imported them, as Markdown, LaTeX and HTML, and its figures", function()
+t.test("a file of kept runs gives the page of the folder that has imported them, as Markdown and HTML, and its figures", function()
   works "sweep small.lua estimate=0 jobs=2"
-  works "report runs/small export=small.jsonl episode=0"
+  works "report runs/small export=small.jsonl"
   works "sweep small.lua import=small.jsonl jobs=0 run=again"
   local said = works "report small.jsonl"
   t.ok(said:find "^small.html\n", said)
-  local kinds = { ".md", ".html" }
-  if os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 then kinds[3] = ".tex" end
-  for _, kind in ipairs(kinds) do
-    works("report again episode=0 out=folder" .. kind)
-    works("report small.jsonl episode=0 out=file" .. kind)
+  for _, kind in ipairs { ".md", ".html" } do
+    works("report again out=folder" .. kind)
+    works("report small.jsonl out=file" .. kind)
     t.eq(page("file", kind):gsub('<a href="runs/[^"]*">([^<]*)</a>', "%1"):gsub("%[(kind=[^%]]*)%]%(runs/[^)]*%)", "%1"),
       page("folder", kind):gsub('<a href="runs/[^"]*">([^<]*)</a>', "%1"):gsub("%[(kind=[^%]]*)%]%(runs/[^)]*%)", "%1"), kind)
   end
@@ -54,13 +52,13 @@ end)
 
 t.test("the size, seeds, and values of axes that the command line added are read from the records", function()
   works "sweep small.lua quick=1 seeds=4..4 estimate=0 jobs=2 run=quick"
-  works "report quick export=quick.jsonl episode=0"
+  works "report quick export=quick.jsonl"
   works "report quick.jsonl out=quick.md"
   t.ok(read "quick.md":find("small values (quick=1)", 1, true))
   t.ok(not read "quick.md":find "runs are done", "the page is about the runs that are kept")
   t.ok(read "quick.md":find("no runs for these claims: wider.", 1, true))
   works "sweep small.lua kind=b width=1,9 seeds=1 estimate=0 jobs=2 run=wide"
-  works "report wide export=wide.jsonl episode=0"
+  works "report wide export=wide.jsonl"
   works "report wide.jsonl out=wide.md"
   t.ok(read "wide.md":find("kind=b, width=9", 1, true))
 end)

@@ -8,7 +8,6 @@ local folder = require "mneme.lab.study.folder"
 local json = require "mneme.base.json"
 local result_archive = require "mneme.lab.study.result_archive"
 local mn = require "mneme"
-local report_episode = require "mneme.lab.reports.report_episode"
 local stepper = require "mneme.insight.episodes.stepper"
 local weight_transplant = require "mneme.insight.measure.weight_transplant"
 local shell = require "tests.support.shell"
@@ -165,17 +164,6 @@ t.test("a run that has begun here is set aside as it is; one that is being train
   status, said = sweep(("seeds=1 run=%s import=%s"):format(path "begun", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(not said:find "had begun", said)
   marks()
-end)
-
-t.test("a report plays no checkpoint that lies in an imported run's folder", function()
-  local run, said = folder.load(path "second").runs[1], 0
-  files.make_folder(run.path .. "/checkpoints")
-  files.write(run.path .. "/checkpoints/step-5.safetensors", { "of another training" })
-  local function heading() said = said + 1 end
-  t.ok(run.kept)
-  report_episode.write({ heading = heading, paragraphs = heading, add = heading }, { runs = { run } })
-  t.eq(said, 0)
-  files.remove_folder(run.path .. "/checkpoints")
 end)
 
 t.test("what most runs have stands once: any records come back as they were, in fewer bytes", function()

@@ -1,5 +1,5 @@
 -- test_same_values.lua -- a value is one value in whatever way it is written: of every setting of every experiment, on axes, in only=, in
--- claims and figures, where a sweep or a tuning goes on, where finished runs are imported; and what no double holds is refused.
+-- claims and figures, where a sweep goes on, where finished runs are imported; and what no double holds is refused.
 local t = require "tests.harness"
 local claims = require "mneme.lab.study.claims"
 local folder = require "mneme.lab.study.folder"
@@ -182,41 +182,4 @@ t.test("claims, figures and references know a value in any writing", function()
   t.eq(select.number("300k", "steps"), 300000)
   t.ok(grid.is(grid.value("s", "1"), "1"))
   t.ok(not grid.is(grid.value("s", "1"), "1.0"))
-end)
-
-t.test("a tuning checks names, ranges, types and choices at every point before its first trial", function()
-  local function refused(words, what)
-    local said = mneme("tune tmaze quick=1 run=tn budget=2x64 fresh=0 estimate=0 jobs=1 " .. words, 2)
-    t.ok(said:find(what), words .. ": " .. said)
-    t.ok(not folder.info(path "tn/tune"), words .. ": no trial has begun")
-  end
-  refused("core=gru lrr=1e-3..1e-2", "unknown setting 'lrr'")
-  refused("core=gru lr=1e-400..1e-2", "too small")
-  refused("core=gru lr=1e-3,0.001", "lr has 1e%-3 twice, once as 0.001")
-  refused("core=gru norm_reward=1,0,true", "norm_reward has 1 twice, once as true")
-  refused("core=gru norm_reward=0..1", "0.01235 lies between the ends")
-  refused("core=gru num_steps=32..256", "lies between the ends.*whole number")
-  refused("core=gru gamma=0.5..2", "gamma=2: expected 0..1")
-  refused("core=gru lr=1e-3..1e-2 gamma=2", "gamma=2: expected 0..1")
-  refused("core=gru lr_schedule=constant,linaer", "linear")
-  refused("core=gru learner=a2c,ppoo", "unknown learner 'ppoo'")
-  refused("core=galite,gru core.eta=1,2", "core gru 'eta'")
-  refused("core=gru core.d_model=a,b", "expected a number")
-  refused("core=gru lr=1e-3..1e-2 compare=corrdor corridor=1,2", "corrdor")
-  refused("core=gru seed=1..3", "cannot be tuned")
-  refused("core=gru steps=64..128", "budget=2x64 says")
-  refused("core=gru,gru lr=1e-3..1e-2", "core has gru twice")
-end)
-
-t.test("a tuning goes on where its ranges, lists, budget and settings are written another way", function()
-  local words = "run=tt fresh=0 estimate=0 jobs=1 list=1 "
-  mneme "tune study.lua quick=1 gamma=1e-1..0.9 a=1e1,3e0 compare=a text=1,2 steps=1e1 budget=3 run=tt fresh=0 estimate=0 jobs=2"
-  local said = mneme("tune study.lua quick=true gamma=0.1..9e-1 a=10,3 compare=a text=1,2 steps=10 budget=3.0 " .. words)
-  local _, done = said:gsub("seed 100%d", "")
-  t.eq(done, 6, said)
-  t.ok(not said:find "open", said)
-  t.ok(mneme("tune study.lua quick=1 gamma=0.1..0.8 a=10,3 compare=a text=1,2 steps=10 budget=3 " .. words, 2):find "holds a tuning with ranges=")
-  t.ok(mneme("tune study.lua quick=1 gamma=0.1..0.9 a=10,3 compare=a text=1,2.0 steps=10 budget=3 " .. words, 2):find "holds a tuning with ranges=")
-  t.eq(space.text({ lr = "1e-5..300k:log", gamma = { 0.5, 1 } }, { gamma = { default = 1 } }),
-    space.text({ lr = "0.00001..3e5:log", gamma = { "5e-1", "1.0" } }, { gamma = { default = 1 } }))
 end)

@@ -13,7 +13,7 @@ files.write(here .. "/own.lua", { [[
 local mn = require "mneme"
 local cfg = mn.config({
   corridor = 3, core = { "agalite", n_layers = 2, d_model = 32, d_head = 16, d_ffn = 32 }, learner = "a2c", steps = 64, num_envs = 2, num_steps = 16,
-  hidden = 16, lr = 1e-3, threads = 1, record_every = 0, quick = { core = { "gru", d_model = 24 } },
+  hidden = 16, lr = 1e-3, threads = 1, quick = { core = { "gru", d_model = 24 } },
 }, { published = { gru = { core = { "gru", d_model = 8 }, lr = 2e-3 }, lstm = { lr = 1e-3 } } })
 local env = mn.env("tmaze", { corridor = cfg.corridor, num_envs = cfg.num_envs, seed = cfg.seed })
 mn.manual_seed(cfg.seed)

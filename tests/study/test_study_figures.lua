@@ -184,7 +184,6 @@ t.test("a seed of which some runs were never swept is left out by name, as one o
   t.ok(fig.note:find("Left out, not swept: core=galite,corridor=40,seed=3; core=galite,corridor=60,seed=3; core=gru,corridor=40,seed=3; ", 1, true),
     fig.note)
   near_all(figure.new(more, spec, { "bars", y = "score", x = "corridor", by = "core" }).bars[1].of, { 1, 2, 3 })
-  t.eq(#figure.new(more, spec, { "profile", y = "score", by = "core" }).lines, 2)
 end)
 
 t.test("who has solved it, and when: a staircase of Kaplan and Meier; what cannot be drawn is an error", function()
@@ -252,10 +251,10 @@ t.test("a geometric mean: Student's interval of logarithms; without it where a n
   t.fails(function() figure.new(some, {}, { "bars", y = "score", by = "core", statistic = "geometric" }) end)
 end)
 
-t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", function()
+t.test("curves: the mean of seeds at each step", function()
   local fig = figure.new(whole, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "40" }, title = "corridor 40" })
   t.eq(fig.y.label, "success, mean of the episodes since the last log line")
-  t.eq(#fig.lines, 2) t.eq(#fig.lines[1].seeds, 3) t.eq(#fig.other_x, 2)
+  t.eq(#fig.lines, 2) t.eq(#fig.lines[1].seeds, 3)
   for i = 1, 10 do
     local column = {}
     for seed = 1, 3 do column[seed] = score("gru", 40, seed) * i / 10 end
@@ -263,15 +262,7 @@ t.test("curves: the mean of seeds at each step, against steps, time and FLOPs", 
     local line = fig.lines[1]
     t.eq(line.x[i], 100 * i)
     near_all({ line.y[i], line.low[i], line.high[i] }, { mean, low, high })
-    t.near(fig.other_x[1].lines[1].x[i], 100 * i * stats.mean { 1 / 50, 1 / 100, 1 / 150 }, 1e-9)
   end
-  local flops = require("mneme.models.costs").training("gru", { d_model = 16 })
-  t.ok(flops > 6 * 16 * 16 * 6)
-  t.near(fig.other_x[2].lines[1].x[10], 1000 * flops, 1)
-  t.ok(not fig.note:find "FLOPs" and not fig.note:find "Time", "a file shows steps alone")
-  t.ok(fig.other_x[1].note:find "^Time: steps divided" and fig.other_x[2].note:find "^FLOPs: steps times")
-  t.ok(figures.section(fig, "a"):find "<p>[^<]*Time: steps divided[^<]*FLOPs: steps times")
-  t.ok(not figures.svg(fig, { alone = true }):find "FLOPs: steps")
   fig = figure.new(twelve, spec, { "curves", y = "charts/score", by = "core", where = { corridor = "40" } })
   local curves = {}
   for seed = 1, 12 do
@@ -369,15 +360,6 @@ t.test("heat maps of axes and of series, whose rows are numbered as people count
   near_all(fig.cells[1], { 0.3, 0.2 })
 end)
 
-t.test("profiles: the share of runs above each score", function()
-  local fig = figure.new(whole, spec, { "profile", y = "score", by = "core" })
-  local rows = {}
-  for i, corridor in ipairs { 20, 40, 60 } do rows[i] = values("gru", corridor, { 1, 2, 3 }) end
-  local p = stats.profile(rows, fig.lines[1].x)
-  near_all(fig.lines[1].y, p.value) near_all(fig.lines[1].high, p.high)
-  t.eq(fig.lines[1].x[1], 0) t.eq(fig.lines[1].x[#fig.lines[1].x], 1)
-end)
-
 t.test("ranks: of those that have runs, over the tasks that all of them have", function()
   local fig = figure.new(whole, spec, { "ranks", y = "score", x = "corridor", by = "core" })
   local scores = { {}, {} }
@@ -400,7 +382,7 @@ t.test("nothing finished yet: empty figures that say so", function()
   for i, c in ipairs(whole.runs) do
     open.runs[i] = setmetatable({ name = c.name, path = here .. "/none", status = "open", labels = c.labels, seed = c.seed, metrics = {} }, getmetatable(c))
   end
-  for _, kind in ipairs { "curves", "bars", "lines", "heat", "profile", "ranks" } do
+  for _, kind in ipairs { "curves", "bars", "lines", "heat", "ranks" } do
     local fig = figure.new(open, spec, { kind, y = "score", x = "corridor", by = "core" })
     t.ok(fig.note:find "No run is finished" and fig.note:find "not finished: %d+ of %d+ runs", fig.note)
     figures.section(fig, "a")

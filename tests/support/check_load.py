@@ -12,7 +12,7 @@ spec.loader.exec_module(agent)
 mine, episode, state = agent.load(sys.argv[1]), np.load(sys.argv[2]), None
 actions, rewards = episode["actions"], episode["rewards"]
 ends = episode["terminated"] | episode["truncated"]
-for t, seen in enumerate(episode["mind.observation"]):
+for t, seen in enumerate(episode["observations"]):
     begins = t == 0 or ends[t - 1]
     before = {} if begins else {"previous_action": actions[t - 1:t], "previous_reward": rewards[t - 1:t]}
     if begins:
@@ -21,6 +21,6 @@ for t, seen in enumerate(episode["mind.observation"]):
     p, v, _ = mine.step(seen[None], state, np.array([begins]), **before)
     assert action[0] == actions[t], (t, action, actions[t])
     policy = np.exp(p[0] - p[0].max())
-    assert np.abs(policy / policy.sum() - episode["mind.policy"][t]).max() < 1e-5 and abs(v[0] - episode["mind.value"][t]) < 1e-5, t
+    assert np.abs(policy / policy.sum() - episode["policy"][t]).max() < 1e-5 and abs(v[0] - episode["value"][t]) < 1e-5, t
     state = after
 print("steps", len(actions), "equal")

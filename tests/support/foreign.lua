@@ -20,7 +20,7 @@ return mn.study { title = "Two", question = "Which?", of = "overwrite", axes = {
 ---Train a run `r` and sweep a study `s` in a folder.
 function foreign.prepare(folder)
   files.write(folder .. "/two.lua", { STUDY })
-  for _, line in ipairs { "run tmaze " .. foreign.small .. " corridor=4 steps=4096 checkpoint_every=2048 record_every=0.5 run=r",
+  for _, line in ipairs { "run tmaze " .. foreign.small .. " corridor=4 steps=4096 checkpoint_every=2048 run=r",
     "sweep two.lua jobs=1 run=s core.d_model=8 estimate=0" } do
     local said, status = shell.mneme(folder, line)
     if status ~= 0 then error(said) end
@@ -29,9 +29,9 @@ end
 
 -- Commands that read the run x, and those that read the study x.
 foreign.of_run = { "check x", "list runs .", "compare x", "eval x episodes=2 num_envs=2", "view x out=v.png wait=1", "report x out=v.html", "diff x x",
-  "export x to=e.safetensors", "run resume=x steps=4160", "report x out=v.tex", "report x out=v.md", "where x episodes=2",
-  "intervene x erase=all at=2 episodes=2", "credit x episodes=2", "probe x episodes=4", "compare x out=v.csv" }
-foreign.of_study = { "check x", "list runs x", "compare x", "report x out=v.html episode=0", "report x out=v.md", "list runs .", "report x out=v.tex",
+  "export x to=e.safetensors", "run resume=x steps=4160", "report x out=v.md", "where x episodes=2",
+  "intervene x erase=all at=2 episodes=2", "credit x", "probe x episodes=4", "compare x out=v.csv" }
+foreign.of_study = { "check x", "list runs x", "compare x", "report x out=v.html", "report x out=v.md", "list runs .",
   "compare x out=v.csv", "report x out=v.html export=k.jsonl", "sweep two.lua run=x list=1" }
 
 ---All values in a JSON value, as paths.

@@ -101,25 +101,22 @@ function matrix.script(case)
     ("return %s:train()"):format(learner), "" }, "\n")
 end
 
----Every way to look at a run R, E its recorded episode: { name, words, after = what follows, out = a file, finds = what it prints }.  Numbers of episodes
+---Every way to look at a run R: { name, words, out = a file, finds = what it prints }.  Numbers of episodes
 ---are divided by nothing that training divided.
 matrix.tools = {
   { "view png", "view R out=R.png", out = "R.png" },
   { "view html", "view R erase=all at=1 wait=0 out=R.html", out = "R.html" },
-  { "view episode", "view E out=R-e.png", out = "R-e.png" },
   { "eval", "eval R episodes=7", finds = "at %d+ steps, 7 fresh episodes" },
   { "eval num_envs", "eval R episodes=5 num_envs=1 greedy=1 threads=1 time_limit=3", finds = "length  3%.0" },
-  { "record", "eval R episodes=3 record=R-kept", after = "view R-kept/episode-2.mnt out=R-kept.png", out = "R-kept.png" },
-  { "record pairs", "intervene R erase=all at=1 episodes=2 record=R/kept",
-    after = "view R/kept/with/episode-1.mnt R/kept/without/episode-1.mnt out=R-pair.png", out = "R-pair.png" },
+  { "record", "eval R episodes=3 record=R-kept", out = "R-kept/episode-2.npz" },
+  { "record pairs", "intervene R erase=all at=1 episodes=2 record=R-pairs", out = "R-pairs/with/episode-1.npz" },
   { "where", "where R episodes=5 every=2", finds = "all" },
   { "intervene", "intervene R erase=all at=1 episodes=7", finds = "7 " },
-  { "credit", "credit R episodes=3", finds = "3 episodes" },
+  { "credit", "credit R", finds = "a gradient is what" },
   { "probe", "probe R episodes=48 every=2 out=R.json", out = "R.json" },
-  { "play", "play against=R keys=2*0 out=R-p.png", out = "R-p.png" },
   { "report", "report R out=R-report.html", out = "R-report.html" },
   { "export", "export R to=R.safetensors", out = "R.safetensors" },
-  { "diff", "diff E E", finds = "equal in all" },
+  { "diff", "diff R R", finds = "equal in all" },
   { "window", "view R", window = true },
 }
 
@@ -134,15 +131,12 @@ end
 ---Run a tool on a trained case.
 ---@return string? problem
 function matrix.look(folder, name, tool)
-  local words = tool[2]:gsub("R", name):gsub("E", function()
-    return ("%s/episodes/%s"):format(name, files.list(("%s/%s/episodes"):format(folder, name))[1] or "none")
-  end)
+  local words = tool[2]:gsub("R", name)
   local said, status
   if tool.window then
     said, status = shell.run(folder, ("SDL_VIDEODRIVER=dummy timeout -s INT 2 '%s' %s"):format(shell.program, words))
     status = (status == 124 or status == 130) and 0 or status
   else said, status = shell.mneme(folder, words) end
-  if tool.after and status == 0 then said, status = shell.mneme(folder, (tool.after:gsub("R", name))) end
   local made = tool.out and folder .. "/" .. tool.out:gsub("R", name, 1)
   local problem = status ~= 0 and "status " .. status or said:find "warning" and "a warning" or said:find "attempt to" and "a fault"
     or made and not files.is_file(made) and made .. " is missing" or tool.finds and not said:find(tool.finds) and "no " .. tool.finds

@@ -190,6 +190,7 @@ local hints = {
   gru = { { sizes = { G = "3*D" } }, { sizes = { G = "3*D" }, absent = "done h" } },
   wkv7 = { { small = "out back" }, { small = "out back", absent = "done S" } },
   lstm = { { sizes = { G = "4*D" } }, { sizes = { G = "4*D" }, absent = "done h c" } },
+  slstm_gate = { { sizes = { G = "4*D" }, positive = "n" } },
   attention = { { flags = "mask", sizes = { F = "M+T" }, options = { window = 3 } },
     { absent = "mk mv mask", sizes = { F = "T" } },
     { absent = "u w r mask done" }, { absent = "mk mv mask done u w r", options = { window = 2 } } },

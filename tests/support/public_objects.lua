@@ -2,18 +2,13 @@
 local mn = require "mneme"
 
 return function()
-  local env, alone = mn.env("tmaze", { corridor = 5, num_envs = 2 }), mn.env("tmaze", { corridor = 5, num_envs = 1 })
+  local env = mn.env("tmaze", { corridor = 5, num_envs = 2 })
   local sequences = mn.dataset("mqar", { length = 16, pairs = 2, vocab = 16, batch = 2 })
   local core, w = mn.core("gru", { d_in = 8, d_model = 8 }), mn.tensor { shape = { 2, 2 }, grad = true }
   local agent = mn.agent { env = env, core = { "gru", d_model = 8 } }
   local model = mn.sequence_model { dataset = sequences, core = core }
-  local obs, recording = alone:reset(1), mn.recording.new(alone, 0)
-  recording:begin(obs:data())
-  alone:step { 0 }
-  recording:add(0, 0, false, false, obs:data())
-  local stepper = mn.stepper.new(env, agent)
+    local stepper = mn.stepper.new(env, agent)
   local short = { num_steps = 4, minibatches = 1, epochs = 1, steps = 8 }
-  local replay = mn.replay.new(recording:trajectory(), alone)
   local a2c = mn.a2c(short, env, agent)
   local map = mn.causal_map(stepper, mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 2 }), agent))
   local readings = mn.measure.readings.new(mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 64 }), agent))
@@ -26,9 +21,9 @@ return function()
     reset = function() return { place = { 0, 0 }, eye = 0 } end, step = function() return { place = { 0, 0 }, eye = 0 }, 0, true end }
   local history = { { step = 0, observation = { 0 }, policy = { 1 } } }
   return { Tensor = w, Env = env, SequenceTask = sequences, Core = core, Module = mn.nn.linear(3, 2), Agent = agent, SequenceModel = model,
-    Optimiser = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end), Recording = recording, Trajectory = recording:trajectory(),
+    Optimiser = mn.adam { w }, Plan = mn.plan(function() return mn.add(w, w) end),
     A2C = a2c, PPO = mn.ppo(short, env, agent), Supervised = mn.supervised({ steps = 64 }, sequences, model),
-    Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Replay = replay, Canvas = require("mneme.base.canvas").new({}, 100, 100),
+    Stepper = stepper, Interventions = mn.interventions.new(stepper, {}), Canvas = require("mneme.base.canvas").new({}, 100, 100),
     Paper = mn.svg.new(100, "a"), Learner = mn.learners.ppo, Batch = a2c:batch(),
     Space = env.action_space, Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],

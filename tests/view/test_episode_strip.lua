@@ -211,8 +211,8 @@ t.test("every button of the bar is on the page, at any size and scale", function
     view.scale = size[3]
     viewer_rig.painter:paint(what, frame, size[1], size[2])
     view.scale = 1
-    for _, key in ipairs { action_keys.HOME, action_keys.LEFT, " ", action_keys.RIGHT, action_keys.PAGE_DOWN, "f", "+", "-", "l", "j", "k", "i", "b", "v",
-      "s", "w", "t", "h" } do
+    for _, key in ipairs { action_keys.HOME, action_keys.LEFT, " ", action_keys.RIGHT, action_keys.PAGE_DOWN, "f", "+", "-", "l", "j", "i", "b", "v",
+      "s", "t", "h" } do
       local _, _, spot = spot_of_key(key)
       t.ok(spot.x >= 0 and spot.x + spot.w <= size[1] and spot.y >= 0 and spot.y + spot.h <= size[2], key .. " at " .. size[1])
     end

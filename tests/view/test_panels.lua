@@ -189,8 +189,7 @@ t.test("panels that are not complete when their time is over say what is missing
     notes = type(note) == "table" and table.concat(note, " | ") or note or ""
     return card(self, box, title, note, ...)
   end
-  for name, words in pairs { contribution = "of %d+ steps measured", attention = "of %d+ steps measured",
-    credit = "steps before %d+ not yet" } do
+  for name, words in pairs { contribution = "of %d+ steps measured", attention = "of %d+ steps measured" } do
     local own = setmetatable({ agent = setmetatable({}, { __index = frame.agent }) }, { __index = frame })        -- nothing is known yet
     view:clear(800, 600)
     view.deadline = 0
@@ -202,33 +201,6 @@ t.test("panels that are not complete when their time is over say what is missing
     scene.panels[name](view, view.box, own)
     t.ok(not notes:find "measured" and not notes:find "not yet", name .. ": " .. notes)
     t.ok(not view.unfinished, name)
-  end
-end)
-
-t.test("attention by steps ago: its spans hold every step once, and what they show is what the steps of each add up to", function()
-  mn.manual_seed(4)
-  local source, film, frame = stepper.fresh { env = { "tmaze", corridor = 60 }, core = { "galite", n_layers = 1, d_model = 16 } }, frames.new(), nil
-  for _ = 1, 50 do frame = film:add(source:next()) end
-  local view, drawn, heat = scene.painter().view, nil, nil
-  heat, view.heat = view.heat, function(self, box, rows, cols, values, ...)
-    if rows > 1 then drawn = { rows = rows, cols = cols, values = values } end
-    return heat(self, box, rows, cols, values, ...)
-  end
-  view:clear(800, 400)
-  local job, against = mn.inspect.contributions.of_frame(frame), 0
-  for _, moved in ipairs(job.moved[50]) do against = math.min(against, moved[50]) end
-  t.ok(against < 0, "a part that moves the policy against all of the memory")
-  scene.panels.attention(view, view.box, frame)
-  for i = 0, drawn.rows * drawn.cols - 1 do t.eq(drawn.values[i], drawn.values[i], "a number") end
-  scene.panels.attention(view, view.box, setmetatable({ selection = { ago = true } }, { __index = frame }))
-  t.eq(drawn.rows, frame.n_heads)
-  t.ok(drawn.cols < 25, "fewer spans than steps")
-  for head = 0, drawn.rows - 1 do
-    local share, n = mn.inspect.attention_history.of(frame, 50, 0, head)
-    local scale, sum, shown = job:of_head(0, head, 50), 0, 0
-    for i = 0, n - 1 do sum = sum + share[i] * scale end
-    for c = 0, drawn.cols - 1 do shown = shown + drawn.values[head * drawn.cols + c] ^ 2 end
-    t.near(shown, sum, 1e-5)
   end
 end)
 

@@ -8,10 +8,9 @@ local action_keys = require "mneme.insight.view.action_keys"
 local games = require "mneme.insight.view.game"
 local arguments = require "mneme.commands.arguments"
 local play = require "mneme.commands.play"
-local trajectory_replay = require "mneme.insight.episodes.trajectory_replay"
 local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
-local trajectory = require "mneme.insight.episodes.trajectory"
+local npz_reader = require "tests.support.npz_reader"
 local window = require "mneme.insight.view.window"
 local shell = require "tests.support.shell"
 
@@ -156,19 +155,22 @@ t.test("an episode: moves, its end, the next one, a new one, quit", function()
 end)
 
 t.test("mneme play with keys and without a window: outcome, picture, record", function()
-  local text = command("tmaze", "corridor=4", "seed=3", "keys=3*right,up,space,2*right,r,right", "record=" .. path "game.mnt",
+  local text = command("tmaze", "corridor=4", "seed=3", "keys=3*right,up,space,2*right,r,right", "record=" .. path "game.npz",
     "out=" .. path "game.png", "size=640x480")
   t.ok(text:find "episode 0: score [01].00, return [%+%-]%d.%d0, 4 steps")
-  t.ok(text:find(path "game.mnt", 1, true) and text:find(path "game-2.mnt", 1, true), text)
+  t.ok(text:find(path "game.npz", 1, true) and text:find(path "game-2.npz", 1, true), text)
   t.ok(lfs.attributes(path "game.png", "size") > 5000)
-  local first = trajectory.read(path "game.mnt")
-  t.eq(first.steps, 6)
-  t.eq(first.settings.seed, 3)
-  t.eq(trajectory_replay.new(first):verify(), nil)
-  local second = trajectory.read(path "game-2.mnt")
-  t.eq(second.steps, 1)
-  t.eq(trajectory_replay.new(second):verify(), nil)
-  t.fails(function() command("tmaze", "keys=up", "record=" .. path "game.mnt") end)
+  local first, again = npz_reader(path "game.npz"), envs.new("tmaze", { corridor = 4, num_envs = 1 })
+  t.eq(first.about.settings.seed, 3)
+  t.eq(first.rewards.shape[1], 6)
+  local obs = again:reset(3)
+  for k = 0, 5 do
+    for i = 0, 15 do t.eq(first.observations.values[16 * k + i], obs:data()[i]) end
+    local _, reward = again:step { first.actions.values[k] }
+    t.eq(first.rewards.values[k], reward:data()[0])
+  end
+  t.eq(npz_reader(path "game-2.npz").rewards.shape[1], 1)
+  t.fails(function() command("tmaze", "keys=up", "record=" .. path "game.npz") end)
   t.ok(command("tmaze", "keys=up,right"):find "no episode has ended; 2 steps")
   t.eq(command("repeat_first", "seed=2", "keys=clubs,2*hearts"), command("repeat_first", "seed=2", "keys=3,4,4"))   -- by name, by key
   files.write(path "map.txt", { "#####\n#S.G#\n#####\n" })
@@ -197,7 +199,7 @@ t.test("what is wrong with a command line is told", function()
   files.write(path "empty.txt", { "" })
   says("empty.txt: the file is empty", "gridworld", "keys=up", "map=@" .. path "empty.txt")
   says("nofile: cannot be read", "gridworld", "keys=up", "map=@" .. path "nofile")
-  says("cannot be written", "tmaze", "keys=up", "record=" .. path "no/such/folder.mnt")
+  says("cannot be written", "tmaze", "keys=up", "record=" .. path "no/such/folder.npz")
 end)
 
 t.test("size=11 is a setting of a maze, size=640x480 one of the picture", function()

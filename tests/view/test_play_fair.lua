@@ -1,16 +1,14 @@
--- test_play_fair.lua -- mneme play is a game of remembering: the page holds what the agent sees and nothing else; rules, the cheat, a ghost,
--- and the scores at the end.
+-- test_play_fair.lua -- mneme play is a game of remembering: the page holds what the agent sees and nothing else; rules, the cheat, and the
+-- scores at the end.
 local ffi = require "ffi"
 local t = require "tests.harness"
 local envs = require "mneme.envs.env"
 local games = require "mneme.insight.view.game"
-local ghost = require "mneme.insight.episodes.ghost"
 local json = require "mneme.base.json"
 local action_keys = require "mneme.insight.view.action_keys"
 local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
-local stepper = require "mneme.insight.episodes.stepper"
 
 local TAB = action_keys.TAB
 local painter = scene.painter()
@@ -189,39 +187,6 @@ t.test("perfect play: who knows the answer gets the return that an environment d
   t.ok(tried >= 8, "environments whose answer is a fact")
 end)
 
-t.test("a ghost plays the same episode: its actions, by hand, bring its rewards; nobody sees them before the end", function()
-  local source = stepper.fresh { env = { "tmaze", corridor = 3 }, core = "gru", seed = 2 }
-  local env = envs.new("tmaze", { corridor = 3, num_envs = 1, seed = 5 })
-  local game = games.new(env, { scene = scene.load "world", ghost = ghost.new(source) })
-  for _ = 1, 3 do
-    game:move(3) game:move(3)
-    local frame = select(2, game:page())
-    t.eq(#frame.ghost.rewards, game.ghost.outcome and game.ghost.outcome.length or 2)
-    t.eq(frame.ghost.actions, nil)
-    game:key(TAB)
-    t.ok(select(2, game:page()).ghost.actions, "Tab shows them")
-    game:key(TAB)
-    t.ok(#page(game) > 0)
-    game:move(0)
-    t.ok(game.over)
-    frame = select(2, game:page())
-    t.eq(#frame.ghost.actions, frame.ghost.outcome.length)
-    local lines, actions, outcome = frame.card, frame.ghost.actions, frame.ghost.outcome
-    t.eq(lines[2].name, "gru") t.eq(lines[2].ret, outcome.ret) t.near(lines[3].ret, 3.8, 1e-6)
-    t.ok(#page(game) > 0)
-    local n = #game.results
-    game:key(("r"):byte())
-    for _, name in ipairs(actions) do
-      for i, word in ipairs(env.action_space.names) do if word == name then game:move(i - 1) break end end
-    end
-    t.eq(#game.results, n + 1, "it ends where the ghost's ended")
-    t.near(game.results[n + 1].ret, outcome.ret, 1e-5)
-    t.eq(game.results[n + 1].length, outcome.length)
-    t.near(game.results[n + 1].ghost.ret, outcome.ret, 1e-5, "the ghost plays it alike again")
-    game:key(("n"):byte())
-  end
-end)
-
 t.test("environments of scripts: see draws what is observed; without it, numbers", function()
   local spec = { observation = { 1 }, actions = 2, num_envs = 1, rules = "Say what was shown.", best = 1,
     reset = function(self, random) self.hidden = random(2) return { 0.5 } end,
@@ -245,11 +210,10 @@ t.test("environments of scripts: see draws what is observed; without it, numbers
   end
 end)
 
-t.test("mneme help play names every setting and key; against= a wrong run is an error", function()
+t.test("mneme help play names every setting and key", function()
   local help = shell.capture and shell.capture "build/mneme help play" or io.popen("build/mneme help play"):read "*a"
-  for word in ("seed= against= scene= blind= record= size= theme= scale= keys= out= map= Tab Esc Enter space arrows digits gamepad"):gmatch "%S+" do
+  for word in ("seed= scene= blind= record= size= theme= scale= keys= out= map= Tab Esc Enter space arrows digits gamepad"):gmatch "%S+" do
     t.ok(help:find(word, 1, true), "help play does not say " .. word)
   end
-  t.fails(function() require("mneme.commands.arguments").run(require "mneme.commands.play", { "tmaze", "against=no/such/run", "keys=up" }) end)
 end)
 

@@ -13,7 +13,6 @@ local shell = require "tests.support.shell"
 local arguments = require "mneme.commands.arguments"
 local parsed = require "tests.support.parsed"
 local view = require "mneme.commands.view"
-local viewer = require "mneme.insight.view.viewer"
 
 local C = engine.C
 local folder = shell.folder()
@@ -40,68 +39,13 @@ t.test("the command line of mneme view", function()
   t.eq(o.theme, "light") t.eq(o.scale, 2) t.eq(o.episodes, 20)
 end)
 
--- ---- trajectories ----
-
--- A file of some random steps in two copies' second one.
-local function trajectory_file(steps, fields)
-  local env_rig = require "tests.support.env_rig"
-  local r = env_rig.rig(mn.env("tmaze", { corridor = 4, num_envs = 2, time_limit = 17 }))
-  r.env:reset_raw(r.obs, 3)
-  local rec = require("mneme.insight.episodes.trajectory_writer").new(r.env, 1, { fields = fields, about = { title = "a walk" } })
-  rec:begin(r.obs + r.size)
-  for k = 1, steps do
-    if fields then rec:internals { value = { k }, policy = { 0.1, 0.2, 0.3, 0.4 } } end
-    env_rig.step(r)
-    rec:add(r.action[1], r.reward[1], r.terminated[1] ~= 0, r.truncated[1] ~= 0, r.obs + r.size)
-  end
-  rec:write(path "walk.mnt")
-  return rec
-end
-
-t.test("a trajectory is shown to its end, and again", function()
-  local rec, ends, last = trajectory_file(60), 0, 0
-  for k = 0, 59 do
-    if rec.flags[k] ~= 0 then ends, last = ends + 1, k end
-  end
-  t.ok(ends >= 2 and last < 59, "some episodes, and a part of one")
-  local source = require("mneme.insight.episodes.trajectory_replay").new(require("mneme.insight.episodes.trajectory").read(path "walk.mnt"))
-  local p = viewer.new { { source = source, scene = scene.load "world" } }
-  for clock = 1, 400 do p:tick(clock / 10) end
-  t.eq(#p.slots, 60 + 1 + ends, "a slot for each observation and each outcome")
-  t.eq(p.at, #p.slots)
-  local _, frame = p:page()
-  t.eq(frame.status.speed, "over")
-  t.eq(frame.title, "a walk")
-  t.ok(frame.status.note:find "r restarts")
-  p:key(("r"):byte(), 41)
-  _, frame = p:page()
-  t.eq(frame.step, 0) t.eq(frame.episode, ends)
-  t.eq(frame.status.speed, "1x, 10 steps/s")
-  local line = p.tracks[1].timeline
-  for i = 1, line.n do                              -- every frame again, lived through or kept
-    local tick, again = line.ticks[i], line:frame(i)
-    t.eq(again.step, tick.step) t.eq(again.episode, tick.episode)
-  end
-  t.eq(source.problem, nil)
-end)
-
-t.test("mneme view FILE.mnt out=FILE", function()
-  trajectory_file(25, { value = { shape = { 1 } }, policy = { shape = { 4 } } })
-  local print_ = print
-  print = function() end                               -- luacheck: ignore
-  local ok, status = pcall(arguments.run, view, { path "walk.mnt", "out=" .. path "walk.png", "size=640x480" })
-  local again, other = pcall(arguments.run, view, { path "walk.mnt", "out=" .. path "walk.gif", "size=320x240", "scene=memory" })
-  print = print_                                       -- luacheck: ignore
-  t.eq(ok and status, 0)
-  t.eq(again and other, 0)
-  t.ok(lfs.attributes(path "walk.png", "size") > 5000 and lfs.attributes(path "walk.gif", "size") > 5000)
-  t.fails(function() arguments.run(view, { path "none.mnt", "out=" .. path "none.png" }) end)
+t.test("a step that is not reached: no file, and none that was there is lost", function()
   for _, kind in ipairs { "png", "gif", "html" } do
-    local late = { path "walk.mnt", "out=" .. path "late." .. kind, "at=99", "size=320x240" }
-    t.fails(function() arguments.run(view, late) end)
+    local late = { "noisy_cartpole", "out=" .. path "late." .. kind, "at=9999", "size=320x240", "wait=0" }
+    t.raises(function() arguments.run(view, late) end, "step 9999 is not reached")
     t.eq(lfs.attributes(path "late." .. kind, "mode"), nil, "no file of it")
     files.write(path("late." .. kind), { "of an earlier time" })
-    t.fails(function() arguments.run(view, late) end)
+    t.raises(function() arguments.run(view, late) end, "step 9999 is not reached")
     t.eq((files.read(path("late." .. kind))), "of an earlier time", "an error erases nothing")
     t.eq(lfs.attributes(path "late." .. kind .. ".tmp", "mode"), nil, "no draft of it")
   end

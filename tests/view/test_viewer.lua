@@ -1,4 +1,4 @@
--- test_viewer.lua -- what the keys and the pointer do in a window, without one: play, step, scrub, zoom, take over,
+-- test_viewer.lua -- what the keys and the pointer do in a window, without one: play, step, scrub, zoom,
 -- compare, record; each also by a click on its button.
 local lfs = require "lfs"
 local t = require "tests.harness"
@@ -246,32 +246,6 @@ t.test("an episode without an end is lived ahead as far as there is room, and no
     if back and back.step == 4999 then break end               -- a few milliseconds of living again at a time
   end
   t.eq(back.step, 4999)
-end)
-
-t.test("hands on: keys act in place of the agent, then it goes on", function()
-  local r = rig { track(1) }
-  r.press " "
-  r.pass(1)
-  r.press(HOME)
-  r.press "k"
-  t.ok(r.v.taken and r.frame().status.note:find "your move")
-  t.eq(#r.frame().keys, 4)
-  for _ = 1, 3 do r.press(RIGHT) end                -- right along the corridor
-  t.eq(r.frame().step, 3) t.eq(r.frame().truth.position, 3)
-  t.eq(r.v.slots[r.v.at + 1], nil, "what the agent would have done is gone")
-  r.draw()
-  local before = r.frame().step
-  r.click(find_spot(function(what) return what.action == 3 end))
-  t.eq(r.frame().step, before + 1, "a click on an action does it")
-  r.press "k"
-  t.eq(r.v.taken, nil)
-  r.press " "
-  r.pass(2)
-  r.v:seek(1)
-  for step = 0, 3 do
-    t.eq(r.frame().truth.position, step)
-    r.press(RIGHT)
-  end
 end)
 
 t.test("what a change does is shown beside what happened, in step", function()

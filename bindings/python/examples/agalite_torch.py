@@ -3,8 +3,7 @@
     mneme run demo run=runs/demo
     mneme export runs/demo to=agent.safetensors
     mneme eval runs/demo episodes=1 num_envs=1 record=episodes internals=1
-    mneme export episodes/episode-0.mnt to=episode.npz
-    python agalite_torch.py agent.safetensors episode.npz
+    python agalite_torch.py agent.safetensors episodes/episode-0.npz
 
 It prints how far its policy and value are from what the agent had in mind: some 1e-6.  (core agalite, form=code, gate=outer,
 feature=outer_relu, flow=gtrxl: Pramanik et al., TMLR 2024, and the released code; `mneme help core agalite`.)
@@ -84,9 +83,9 @@ class Agent:
 def main(parameters, episode):
     agent, z = Agent(parameters), np.load(episode)
     worst = 0.0
-    for t, observation in enumerate(z["mind.observation"]):
+    for t, observation in enumerate(z["observations"]):
         policy, value = agent.act(observation)
-        worst = max(worst, np.abs(policy - z["mind.policy"][t]).max(), abs(value - z["mind.value"][t, 0]))
+        worst = max(worst, np.abs(policy - z["policy"][t]).max(), abs(value - z["value"][t, 0]))
         if z["terminated"][t] or z["truncated"][t]:
             agent.forget()
     print(f"{len(z['actions'])} steps, largest difference {worst:.2g}")

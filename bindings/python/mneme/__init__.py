@@ -12,7 +12,6 @@ from .agent import Agent, load
 from .engine import Error, names, version
 from .envs import MnemeEnv, MnemeVectorEnv
 
-__version__ = version()
 __all__ = ["Agent", "Error", "MnemeEnv", "MnemeVectorEnv", "load", "names", "register"]
 
 
@@ -24,3 +23,9 @@ def register():
 
 
 register()
+
+
+def __getattr__(name):
+    if name == "__version__":
+        return version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,6 @@ import ctypes as c
 import numbers
 import os
 import re
-from importlib import metadata
 from pathlib import Path
 
 
@@ -17,6 +16,7 @@ MOST_AXES = 6
 
 def version():
     """Mneme's version: the installed package's, else that of the checkout around this file."""
+    from importlib import metadata          # takes twice as long as all else that `import mneme` adds to Gymnasium
     try:
         return metadata.version("mneme-rl")
     except metadata.PackageNotFoundError:

@@ -93,7 +93,7 @@ def script(whose, core, env, options, agent, file, settings):
 local mn = require "mneme"
 local nn = mn.nn
 local cfg = mn.config {{ env = {json.dumps(env)}, core = {core},
-  num_envs = 4, num_steps = 64, lr = 0, steps = 256, record_every = 0,{settings}
+  num_envs = 4, num_steps = 64, lr = 0, steps = 256,{settings}
   init = {json.dumps(file)} }}
 local env = mn.env(cfg.env, {{ num_envs = cfg.num_envs, seed = cfg.seed{given} }})
 local agent = mn.agent {{ env = env, core = cfg.core, {agent} }}

@@ -24,8 +24,7 @@ def exported(where, core, *options):
     mneme(where, "run", "demo", f"core={core}", "steps=2048", "run=run", *options)
     mneme(where, "export", "run", "to=agent.safetensors")
     mneme(where, "eval", "run", "episodes=1", "num_envs=1", "record=episodes", "internals=1")
-    mneme(where, "export", "episodes/episode-0.mnt", "to=episode.npz")
-    return safetensors.load_file(where / "agent.safetensors"), np.load(where / "episode.npz")
+    return safetensors.load_file(where / "agent.safetensors"), np.load(where / "episodes/episode-0.npz")
 
 
 @pytest.mark.parametrize("core, kind", [("gru", torch.nn.GRU), ("lstm", torch.nn.LSTM)])
@@ -37,14 +36,14 @@ def test_recurrent(tmp_path, core, kind):
     ends = episode["terminated"] | episode["truncated"]
     first = int(np.argmax(ends)) + 1 if ends.any() else len(episode["actions"])
     with torch.no_grad():
-        y, _ = model(torch.tensor(episode["mind.observation"][:first])[:, None])
-    assert np.abs(y[:, 0].numpy() - episode["mind.memory:layers.1.h"][:first]).max() < 1e-5
+        y, _ = model(torch.tensor(episode["observations"][:first])[:, None])
+    assert np.abs(y[:, 0].numpy() - episode["memory:layers.1.h"][:first]).max() < 1e-5
 
 
 def test_agalite_script(tmp_path):
     exported(tmp_path, "agalite")
     script = ROOT / "bindings/python/examples/agalite_torch.py"
-    done = subprocess.run([sys.executable, str(script), "agent.safetensors", "episode.npz"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(script), "agent.safetensors", "episodes/episode-0.npz"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -52,5 +51,5 @@ def test_arrays(tmp_path):
     _, episode = exported(tmp_path, "gru")
     about = json.loads(bytes(episode["about"]))
     n = len(episode["actions"])
-    assert about["env"] == "tmaze-v0" and episode["rewards"].shape == (n,) and episode["mind.policy"].shape == (n, 4)
+    assert about["env"] == "tmaze-v0" and episode["rewards"].shape == (n,) and episode["policy"].shape == (n, 4)
     assert episode["terminated"][-1] + episode["truncated"][-1] == 1

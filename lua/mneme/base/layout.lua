@@ -94,7 +94,8 @@ function layout.columns(rows, most)
   return table.concat(lines, "\n") .. "\n"
 end
 
----Names and what they are, a line each: the first sentence (dots in a row end none), cut at the terminal's width.
+---Names and what they are, a line each: the first sentence (dots in a row end none), cut at the terminal's width; what ends it in brackets,
+---such as whose it is, is kept.
 ---@param rows string[][] { name, text }
 function layout.list(rows)
   local width, lines, right = 0, {}, layout.width()
@@ -103,8 +104,9 @@ function layout.list(rows)
   for _, row in ipairs(rows) do
     local text = row[2]:match "^(.-[^%.])%.%s+%u" or row[2]
     local room = below and right - 10 or right - width - 8
-    local fitting = wrap(text, room)
+    local fitting, whose = wrap(text, room), text:match "%([^()]*%)$"
     local shown = fitting[1] .. (fitting[2] and " ..." or "")
+    if fitting[2] and whose and 3 * letters(whose) <= 2 * room then shown = wrap(text, room - letters(whose) - 1)[1] .. " ... " .. whose end
     if below then
       lines[#lines + 1] = "  " .. row[1]
       if shown ~= "" then lines[#lines + 1] = "      " .. shown end

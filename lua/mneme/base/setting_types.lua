@@ -55,7 +55,7 @@ values.switches = { ["1"] = true, ["true"] = true, yes = true, on = true, ["0"] 
 -- What to write for another program's value; else what the setting is.
 local function meant(key, text)
   local own = key:match "^core%.(.*)"
-  if text:find("..", 1, true) then return "several values, with commas between, are for mneme sweep, a range for mneme tune" end
+  if text:find("..", 1, true) then return "several values, with commas between, and ranges are for mneme sweep" end
   return meanings.hint(key .. " =", text) or meanings.shown(own and "key of core " or "setting", own or key, errors.about):match "^ %((.*)%)$"
 end
 

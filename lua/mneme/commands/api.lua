@@ -108,7 +108,7 @@ local function each(f, only)
     local meta = type(value) == "table" and getmetatable(value)
     if type(value) ~= "table" or meta and not (meta.called or meta.group or meta.guarded) then return f(name, value) end
     if meta and meta.called then f(name, meta.called, true) end
-    local keys, functions, others = tables.keys(value), 0, 0
+    local keys, functions, others = tables.keys(meta and meta.group or value), 0, 0
     for _, key in ipairs(keys) do
       if type(value[key]) == "function" then functions = functions + 1 else others = others + 1 end
     end

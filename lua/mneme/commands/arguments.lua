@@ -121,7 +121,7 @@ end
 -- Refuse a run that there is not, and a part of a run's folder, before anything else is looked at: what was meant is named.
 local function check_place(command, word)
   if word:find "^%-" or is_scene(command, word) then return end
-  local run = word:match "^(.*)/checkpoints%f[/%z]" or word:match "^(.*)/episodes/*$" or word:match "^(.*)/config%.json$"
+  local run = word:match "^(.*)/checkpoints%f[/%z]" or word:match "^(.*)/config%.json$"
   if run and command.name ~= "check" and files.is_file(run .. "/config.json") then
     local step = word:match "/step%-(%d+)"
     errors.usage(word .. ": a part of a run, expected its folder", "did you mean " .. run .. (step and " checkpoint=" .. step or "") .. "?")

@@ -36,7 +36,7 @@ Runs that differ by their seed alone form a group, with an interval over seeds; 
     { "by", "the curve that is drawn and compared", type = "text", unless = "charts/score, or what the runs have: eval/accuracy", example = "charts/score" },
     { "all", "everything that was logged, not only results", type = "switch", default = false },
     { "out", "also that curve with bands as a figure, or a report of these runs (.html)", type = "file",
-      endings = { "svg", "png", "pdf", "csv", "tex", "html", "htm" } },
+      endings = { "svg", "png", "pdf", "csv", "html", "htm" } },
     unpack(options.drawing),
   } }
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows

@@ -3,26 +3,22 @@ local lazy = require "mneme.base.lazy"
 local arguments = require "mneme.commands.arguments"
 local options = require "mneme.commands.options"
 local credit = lazy "mneme.insight.measure.credit"
-local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local figures = lazy "mneme.insight.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local next_step = require("mneme.base.terminal").next_step
-local progress = require "mneme.base.progress"
-local stats = lazy "mneme.stats"
 local stepper = lazy "mneme.insight.episodes.stepper"
-local C = engine.C
 
 local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,
   arguments = options.run, about = [[
 Plays an episode and prints how large the gradient of the value, or of the chosen action's logit (of an action of several numbers: its
 log-probability), at step `at` is with respect to the observation of every earlier step.  A gradient says what a small change
-would do: mneme where RUN erases memory instead.  Of several episodes: means over them, by steps before the one that is explained.]],
+would do: mneme where RUN erases memory instead.]],
   options = options.join({ { "at", "the step that is explained", type = "whole", unless = "the last of the episode", example = "10" },
     { "of", "the value, or what was done", type = "choice", choices = { "value", "action" }, default = "value" } },
-    options.episodes(1), options.agent,
-    { "out", "a heat map of every step against every earlier one (one episode), or all gradients", type = "file", endings = { "svg", "json" } }) }
+    options.agent,
+    { "out", "a heat map of every step against every earlier one, or all gradients", type = "file", endings = { "svg", "json" } }) }
 local MOST = 10                    -- parts in the table
 local LONGEST = 2000               -- steps of an episode that is explained
 
@@ -48,7 +44,7 @@ end
 
 local LIMIT = "a gradient is what a small change would do: a cue that is held firmly may have little of it; mneme where erases the memory instead"
 
-local function describe_one(o, agent, map, episode)
+local function describe(o, agent, map, episode)
   local t, done = map.at[1], episode.action[map.at[1] + 1]
   local of = o.of == "value" and "value" or credit.action_words(agent, type(done) == "table" and agent.action_space:words(done) or "action " .. done)
   local back, sum = shares(map[o.of][1], t)
@@ -57,27 +53,8 @@ local function describe_one(o, agent, map, episode)
     return
   end
   print(("the %s at step %d depends on these observations, by their shares of a gradient of %.2g:"):format(of, t, sum))
-  io.stdout:write((credit.view(map.rows[1], map.all_parts, { [o.of] = of }, MOST):table()))
+  io.stdout:write((credit.view(map.rows[1], map.all_parts, o.of, of, MOST):table()))
   print(("%.1f %% of it is of earlier observations; half lies within %d steps"):format(100 * (1 - back[1]), half_within(back)))
-end
-
-local function describe_many(o, agent, list)
-  local longest, means, cells, steps = 0, {}, {}, {}
-  for _, back in ipairs(list) do longest = math.max(longest, #back) end
-  for k = 1, longest do
-    local of = {}
-    for i, back in ipairs(list) do of[i] = back[k] or 0 end
-    local mean, low, high = stats.t_interval(of)
-    means[k], steps[k], cells[k] = mean, k - 1, { share = mean, low = low and math.max(0, low), high = high, n = #list }
-  end
-  local of, past = o.of == "value" and "value" or credit.action_words(agent, "the chosen action"), {}
-  for i, back in ipairs(list) do past[i] = 1 - back[1] end
-  print(("the %s depends on the observation k steps before, mean%s of %d episode%s:"):format(of, #list > 1 and "s" or "", #list,
-    #list > 1 and "s" or ""))
-  io.stdout:write((credit.shares({ { word = of, text = of } }, steps, { cells }, "by the observation of steps before"):table()))
-  local mean, low, high = stats.t_interval(past)
-  print(("%.3f%s of the gradient is of earlier observations; half lies within %d steps"):format(mean,
-    low and (" [%.3f, %.3f]"):format(low, high) or "", half_within(means)))
 end
 
 -- ---- files ----
@@ -105,45 +82,21 @@ end
 -- ---- the command ----
 
 function command.run(o)
-  if o.out and o.episodes > 1 then errors.usage "credit: out= shows one episode, and episodes= asks for several" end
   arguments.check_run(command, o, "to explain")
   local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
     settings = o.env_settings, seeded = true })
-  if o.episodes == 1 then
-    local episode = credit.play(p, LONGEST)
-    if o.at and o.at >= episode.T then
-      errors.usage(("credit: at=%d, and the episode of seed %d has %d steps: expected 0 to %d"):format(o.at, o.seed, episode.T, episode.T - 1))
-    end
-    print(("%s: episode of seed %d, %d steps%s"):format(p.title, o.seed, episode.T,
-      episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
-        .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
-    describe_one(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
-    print(LIMIT)
-    if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
-    next_step.say({ "credit", o.folder, "episodes=64" }, { "where", o.folder })
-    return 0
+  local episode = credit.play(p, LONGEST)
+  if o.at and o.at >= episode.T then
+    errors.usage(("credit: at=%d, and the episode of seed %d has %d steps: expected 0 to %d"):format(o.at, o.seed, episode.T, episode.T - 1))
   end
-  local list, progress_bar = {}, progress.new { steps = o.episodes, unit = "episodes" }
-  C.mn_watch_signals(true)
-  C.mn_lose_nothing(true)
-  for k = 1, o.episodes do
-    p:restart({ o.seed + k - 1 }, o.seed + k - 1)
-    local episode = credit.play(p, LONGEST)
-    local at = o.at or episode.T - 1
-    if at < episode.T then list[#list + 1] = (shares(credit.map(p.agent, p.env, episode, { at })[o.of][1], at)) end
-    progress_bar:update(k, {})
-    if C.mn_interrupted() ~= 0 then break end
-  end
-  progress_bar:finish(#list, {})
-  local status = errors.status_of(C.mn_interrupted())
-  C.mn_watch_signals(false)
-  if #list == 0 and status ~= 0 then errors.stop(status) end
-  if #list == 0 then errors.usage(("credit: no episode reached step %d"):format(o.at)) end
-  print(("%s: %d episode%s from seed %d"):format(p.title, #list, #list > 1 and "s" or "", o.seed))
-  describe_many(o, p.agent, list)
+  print(("%s: episode of seed %d, %d steps%s"):format(p.title, o.seed, episode.T,
+    episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
+      .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
+  describe(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
   print(LIMIT)
-  if status == 0 then next_step.say { "where", o.folder } end
-  return status
+  if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
+  next_step.say { "where", o.folder }
+  return 0
 end
 
 return command

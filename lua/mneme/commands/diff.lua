@@ -1,26 +1,20 @@
--- diff.lua -- `mneme diff`: find the first step at which two trajectories (.mnt), or the logs of two runs, differ, and show how.
+-- diff.lua -- `mneme diff`: find the first step at which the logs of two runs differ, and show how.
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local settings_diff = lazy "mneme.lab.study.settings_diff"
-local lfs = require "lfs"
 local checkpoints = lazy "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local state_arrays = lazy "mneme.models.state_arrays"
 local next_step = require("mneme.base.terminal").next_step
 local json = require "mneme.base.json"
-local trajectory_replay = lazy "mneme.insight.episodes.trajectory_replay"
 local run_folder = lazy "mneme.runs.folder"
 local safetensors = lazy "mneme.tensor.safetensors"
-local trajectory = lazy "mneme.insight.episodes.trajectory"
 local columns = require("mneme.base.layout").table
 
-local diff = { name = "diff", doc = "find the first step at which two trajectories or runs differ", loads = true,
+local diff = { name = "diff", doc = "find the first step at which two runs differ", loads = true,
   about = "Exit status 0: they are equal; 1: they differ.",
-  arguments = { { "things", "RUN|FILE.mnt", "two trajectories, or two runs", noun = "two things", several = true } },
-  options = { { "env", "where the rules of trajectories are that a script or a file of yours defines: a run in it, or FILE.lua", type = "text",
-    example = "mine.lua" } } }
+  arguments = { { "runs", "RUN", "two runs", noun = "run", several = true } }, options = {} }
 local MOST_ROWS = 12                        -- differences shown of one step
 local by_the_clock = { ["charts/SPS"] = true }
 
@@ -51,132 +45,6 @@ local function say(out, line, rows)
   for i = 1, math.min(#rows, MOST_ROWS) do shown[i] = rows[i] end
   if #rows > MOST_ROWS then shown[#shown + 1] = { ("and %d more"):format(#rows - MOST_ROWS) } end
   out[#out + 1] = columns(shown)
-end
-
--- ---- trajectories ----
-
--- Differences between the headers of two trajectories.
-local function headers(a, b)
-  local rows = {}
-  local function add(what, p, q) if p ~= q then rows[#rows + 1] = { what, show(p), show(q) } end end
-  add("environment", a.env, b.env)
-  compare_tables(rows, "", a.settings, b.settings)
-  add("reset with seed", show(a.seed), show(b.seed))
-  add("environment number", a.copy, b.copy)
-  add("actions", table.concat(a.names, " "), table.concat(b.names, " "))
-  add("observation", show(a.observation), show(b.observation))
-  if #rows == 0 and a.start ~= b.start then rows[1] = { "start", "a different state", "or a different position in the random stream" } end
-  return rows
-end
-
--- A replay that computes the observations again; or nil and why not.
-local function replayed(t, env)
-  local ok, result = pcall(trajectory_replay.new, t, env)
-  if ok then return result end
-  return nil, errors.is(result) and result.message or error(result, 0)
-end
-
-local function observations(rows, p, q)
-  if p.obs_bytes ~= q.obs_bytes or p.env.observation_space.dtype ~= q.env.observation_space.dtype then return end
-  if ffi.string(p.obs, p.obs_bytes) == ffi.string(q.obs, q.obs_bytes) then return end
-  for i = 0, state_arrays.size(p.env.observation_space.shape) - 1 do
-    local x, y = p.obs[i], q.obs[i]
-    if x ~= y then rows[#rows + 1] = { ("observation[%d]"):format(i), show(x), show(y) } end
-  end
-end
-
--- The interventions before a step.
-local function done_to(t, k)
-  local list = {}
-  for _, x in ipairs(t.interventions) do
-    if x.at == k then list[#list + 1] = ("%s %s%s"):format(x.kind, x.what, x.to and " to " .. show(x.to) or "") end
-  end
-  return #list > 0 and table.concat(list, ", ") or "none"
-end
-
-local flags = { [0] = "goes on", "terminated", "truncated" }
-
--- What differs in step k: the observation, then the action, then its outcome.
-local function step_rows(a, b, p, q, k)
-  local rows = {}
-  if p and q then observations(rows, p, q) end
-  if k >= a.steps or k >= b.steps then return rows end
-  local function add(what, x, y) if x ~= y and (x == x or y == y) then rows[#rows + 1] = { what, show(x), show(y) } end end
-  add("intervention", done_to(a, k), done_to(b, k))
-  add("action", a.space:words(a.space:read(a.actions, k)), b.space:words(b.space:read(b.actions, k)))
-  add("reward", a.rewards[k], b.rewards[k])
-  add("episode", flags[a.flags[k]], flags[b.flags[k]])
-  return rows
-end
-
--- The largest difference of the recorded fields that both have.
-local function record_rows(a, b, k)
-  local rows = {}
-  for _, f in ipairs(a.fields) do
-    local x, y, most = trajectory.recorded(a, k, f.name), trajectory.recorded(b, k, f.name), 0
-    for _, g in ipairs(b.fields) do
-      if g.name == f.name and show(g.shape) == show(f.shape) and g.dtype == f.dtype then
-        for i = 0, state_arrays.size(f.shape) - 1 do
-          if x[i] ~= y[i] and (x[i] == x[i] or y[i] == y[i]) then
-            local d = math.abs(x[i] - y[i])
-            most = d ~= d and math.huge or math.max(most, d)
-          end
-        end
-      end
-    end
-    if most > 0 then rows[#rows + 1] = { f.name, "differs by up to " .. show(most) } end
-  end
-  return rows
-end
-
--- "step 17 (episode 1, step 3 of it)"
-local function place(t, k)
-  local episode, first = 0, 0
-  for i = 0, k - 1 do
-    if t.flags[i] ~= 0 then episode, first = episode + 1, i + 1 end
-  end
-  return episode == 0 and ("step %d"):format(k) or ("step %d (episode %d, step %d of it)"):format(k, episode, k - first)
-end
-
----Compare two trajectories.
----@param env string? where the rules of both are: see trajectory_replay.lua
----@return boolean same
----@return string text what differs
-function diff.trajectories(a, b, env)
-  local out, rows = {}, headers(a, b)
-  if #rows > 0 then say(out, "their headers differ:", rows) end
-  local p, why_p = replayed(a, env)
-  local q, why_q = replayed(b, env)
-  for _, why in ipairs { why_p or "", why_q or "" } do
-    if why ~= "" then out[#out + 1] = why .. "; observations are not compared\n" end
-  end
-  local both, parted, inside = math.min(a.steps, b.steps), false, false
-  for k = 0, both do
-    local found = step_rows(a, b, p, q, k)
-    if #found > 0 then
-      say(out, "they differ from " .. place(a, k) .. ":", found)
-      parted = true
-      break
-    end
-    if not inside and k < both then
-      found = record_rows(a, b, k)
-      inside = #found > 0
-      if inside then say(out, "their recorded values differ from " .. place(a, k) .. ":", found) end
-    end
-    if k < both and p and q then
-      p:advance()
-      q:advance()
-    end
-  end
-  for _, source in pairs { p, q } do
-    if source:verify() then out[#out + 1] = ("%s: its environment has changed: %s\n"):format(source.trajectory.path, source.problem) end
-  end
-  if not parted and a.steps ~= b.steps then
-    out[#out + 1] = ("equal for %d steps; then one ends, and the other has %d\n"):format(both, math.max(a.steps, b.steps))
-    parted = true
-  end
-  if not parted then out[#out + 1] = ("equal in all %d steps\n"):format(both) end
-  return #rows == 0 and not parted and not inside, table.concat(out)
 end
 
 -- ---- runs ----
@@ -258,20 +126,11 @@ end
 -- ---- the command ----
 
 function diff.run(o)
-  local words, env = o.things, o.env
-  if #words ~= 2 then errors.usage(("diff: expected two things to compare, got %d"):format(#words), "mneme diff A.mnt B.mnt, or mneme diff RUN RUN") end
-  local kinds = {}
-  for i, path in ipairs(words) do
-    if not lfs.attributes(path, "mode") then errors.usage(path .. ": there is no such file or run") end
-    kinds[i] = path:find "%.mnt$" and not files.is_folder(path)
-  end
-  if kinds[1] ~= kinds[2] then errors.usage("diff: a trajectory and a run cannot be compared", "two .mnt files, or two run folders") end
-  if env and not kinds[1] then errors.usage(("diff: env=%s goes with trajectories, FILE.mnt"):format(env)) end
-  local same, text
-  if kinds[1] then same, text = diff.trajectories(trajectory.read(words[1]), trajectory.read(words[2]), env)
-  else same, text = diff.runs(words[1], words[2]) end
+  local runs = o.runs
+  if #runs ~= 2 then errors.usage(("diff: expected two runs to compare, got %d"):format(#runs), "mneme diff RUN RUN") end
+  local same, text = diff.runs(runs[1], runs[2])
   io.stdout:write(text)
-  next_step.say { kinds[1] and "view" or "compare", unpack(words) }
+  next_step.say { "compare", unpack(runs) }
   return same and 0 or 1
 end
 

@@ -32,9 +32,7 @@ end
 local programs = {
   { "ffmpeg", "ffmpeg", "MP4 videos (GIF works without)" },
   { "rsvg-convert", "librsvg2-bin", "figures as PNG and PDF (SVG works without)" },
-  { "pdflatex", "texlive-latex-recommended", "PDF of the pages that report out=FILE.tex writes" },
   { "mpirun", "openmpi-bin", "training one agent in several processes" },
-  { "sbatch", "slurm-client", "sweeps on a cluster" },
   { "git", "git", "the commit in config.json" },
   { "nvcc", "a CUDA toolkit, 12 or newer", "make gpu" },
   { "dpkg-shlibdeps", "dpkg-dev", "make deb" },
@@ -46,7 +44,6 @@ local programs = {
   { "chromium", "chromium", "tests: pages in a browser" },
   { "qemu-x86_64", "qemu-user", "tests: older processors" },
   { "luacheck", "lua-check", "tests: the project's Lua" },
-  { "munge", "munge", "tests: a cluster" },
 }
 
 -- The parts: { name, found (a text) or nil, how to install it, what needs it }; required: nothing works without it.
@@ -68,7 +65,7 @@ local function parts()
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
     { "pairs", luajit_pairs.faulty() and "Mneme's: that of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
-    { "json", jansson, apt "libjansson4", "run folders, trajectories", required = true },
+    { "json", jansson, apt "libjansson4", "run folders", required = true },
     { "system", about.system },
     { "processor", about.processor },
     { "vectors", about.vectors },

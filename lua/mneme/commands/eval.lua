@@ -33,7 +33,7 @@ sequences; length=1024, say, shows how far a memory reaches.]],
   options = options.join(options.episodes(1000), options.common.num_envs, {
     { "seed", "which episodes: all environments draw from one seed, while intervene and where begin episode k with seed + k", type = "whole", default = 12345 },
     unpack(options.agent, 2) }, {
-    { "record", "keep the episodes as trajectories", type = "folder", example = "episodes" },
+    { "record", "keep the episodes as arrays for NumPy: FOLDER/episode-N.npz", type = "folder", example = "episodes" },
     { "record_every", "with record=: every N-th episode", type = "whole", range = { 1 }, default = 1 },
     { "internals", "with record=: with the agent's memory", type = "switch", default = false },
     { "outcomes", "the share of episodes that reached each outcome of the environment (Craftax: achievements), with intervals, and the Crafter score",
@@ -173,7 +173,7 @@ function eval.run(o)
   arguments.check_run(eval, o, "to play")
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
     checkpoint = o.checkpoint, settings = env })
-  local album = o.record and require("mneme.insight.episodes.episode_recorder").new(p, { folder = o.record, every = o.record_every,
+  local album = o.record and require("mneme.insight.episodes.episode_arrays").album(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)
   if not o.record then C.mn_lose_nothing(true) end
@@ -205,8 +205,7 @@ function eval.run(o)
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
   if album then print(("%d episodes in %s"):format(album.written, o.record)) end
-  if album and album.written > 0 then next_step.say { "view", o.record .. "/episode-0.mnt" }
-  elseif status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
+  if status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
   return status
 end
 

@@ -23,7 +23,7 @@ Plays every episode twice, with and without an intervention at step `at`, with t
 to that step, and every later difference is the intervention's effect.  erase=each at=each: every part at every step, as mneme where.]],
   options = options.join({ { "at", "the step", type = "whole", also = "each", example = "40", hint = "one step at a time; every step: mneme where RUN" } },
     options.interventions, options.episodes(200), options.common.num_envs, options.agent,
-    { "record", "keep all episodes as trajectories", type = "folder", example = "episodes" }, {
+    { "record", "keep all episodes as arrays for NumPy", type = "folder", example = "episodes" }, {
       { "patch", "memory of episode A in episode B, part by part and step by step, and by which way it changes a decision", type = "text",
         pattern = "^%d+:%d+$", expected = "the numbers of two episodes, from 0", example = "0:1",
         hint = "patch=0:1 puts memory of episode 0 into episode 1", set = function(o, text)

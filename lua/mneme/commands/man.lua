@@ -46,7 +46,7 @@ the folder that holds Mneme's lua folder
 .SH FILES
 .TP
 runs/NAME
-a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints, trajectories
+a run: config.json, metrics.jsonl, TensorBoard's events, checkpoints
 ]]
 
 ---The whole page.

@@ -15,7 +15,7 @@ local options = {}
 ---@field doc string one line
 ---@field about string? more, in sentences; a line that begins with two blanks stays as it is
 ---@field arguments table[]? { field, shown, meaning, noun =, optional = true, several = true, choices = words }: what is no key=value.  `shown` has
----  capitals where completion knows words: "RUN|FILE.mnt|SCENE"
+---  capitals where completion knows words: "RUN|SCENE"
 ---@field options Option[]? its own; those of every command that loads stored code besides, where `loads` is true
 ---@field others string? what another key=value is: "script", "core" or "env": of its script, of a core, of an environment; nil: a mistake
 ---@field loads boolean? it runs code of a stored run
@@ -296,7 +296,7 @@ function options.rows(list)
   return rows
 end
 
----"mneme export RUN|FILE.mnt to=FILE [key=value ...]"
+---"mneme export RUN to=FILE [key=value ...]"
 function options.usage(command)
   local parts, own, more = { "mneme " .. command.name }, options.of(command), command.others ~= nil
   for _, argument in ipairs(command.arguments or {}) do
@@ -355,7 +355,7 @@ end
 
 -- ---- the commands of mneme, in the order of help ----
 
-local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "tune", "report", "compare",
+local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "report", "compare",
   "export", "new", "check", "bench", "list", "repl", "doctor", "help", "complete" } }
 local known = {}
 for _, name in ipairs(commands.names) do known[name] = true end

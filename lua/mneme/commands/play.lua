@@ -5,13 +5,10 @@ local envs = lazy "mneme.envs.env"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local game = lazy "mneme.insight.view.game"
-local ghost = lazy "mneme.insight.episodes.ghost"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local action_keys = lazy "mneme.insight.view.action_keys"
 local scene = lazy "mneme.insight.view.scene"
-local single = lazy "mneme.envs.single"
-local stepper = lazy "mneme.insight.episodes.stepper"
 local web = lazy "mneme.insight.view.web"
 local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
@@ -33,7 +30,7 @@ local function read_keys(text)
 end
 
 local common = options.common
-local play = { name = "play", doc = "play an environment by hand, alone or against an agent", loads = true, others = "env", about = [[
+local play = { name = "play", doc = "play an environment by hand", loads = true, others = "env", about = [[
 The page shows what an agent sees, in signs that a person reads, and nothing of what it must remember.  One key, click or gamepad button is
 one step; the environment waits for it.  Keys in the window:
   arrows or w a s d, q e z c, digits   actions; the page names the key of each, and a click takes one
@@ -49,10 +46,9 @@ contents of a file.]],
   arguments = { { "name", "ENV|FILE.lua", "an environment, or that of an experiment's file", noun = "environment", optional = true } },
   options = {
     { "seed", "which episode", type = "whole", example = "1" },
-    { "against", "the agent of a run plays the same episode beside you; what it was trained on is the environment", type = "run", example = "runs/demo" },
     { "scene", "another page than world (mneme list scenes)", type = "text", default = "world" },
     { "blind", "the observation as raw numbers", type = "switch", default = false },
-    { "record", "keep the game as a trajectory", type = "file", endings = { "mnt" } },
+    { "record", "keep the game as arrays for NumPy", type = "file", endings = { "npz" } },
     { "keys", "press these keys, or take these actions by name, without a window", type = "text", example = "left,3*up",
       set = function(o, text) o.keys = read_keys(text) end },
     { "out", "with keys=: the last page as a picture", type = "file", endings = { "png" } },
@@ -74,22 +70,14 @@ function play.prepare(o)
   o.settings, o.words = {}, {}
   for i, item in ipairs(o.items) do o.settings[item[1]], o.words[i] = read_setting(item[2]), item.word end
   if o.env_settings.num_envs then errors.usage(("play: num_envs=%s: expected 1, one environment is played"):format(o.env_settings.num_envs)) end
-  if not (o.name or o.against) then errors.usage("play: which environment?", options.usage(play) .. "; mneme list envs") end
-  if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.mnt") end
+  if not o.name then errors.usage("play: which environment?", options.usage(play) .. "; mneme list envs") end
+  if o.record and files.is_file(o.record) then errors.usage(o.record .. " is there already", "record=ANOTHER.npz") end
   o.hint = "web=1 plays in a browser; keys=left,up,... out=FILE.png presses keys without a window"
   return o
 end
 
--- The environment to play, and the ghost of a run beside it.
+-- The environment to play.
 local function task_of(o, seed)
-  if o.against then
-    local agent = stepper.from_run(o.against, { seed = seed, settings = o.settings })
-    local env = single.like(agent.env)
-    if o.name and env.id:match "^(.-)%-v%d+$" ~= o.name and env.id ~= o.name then
-      errors.usage(("play: against=%s: that run was trained on %s, not on %s"):format(o.against, env.id, o.name), "mneme play against=" .. o.against)
-    end
-    return env, ghost.new(agent)
-  end
   if o.name:find "%.lua$" then
     if not files.is_file(o.name) then errors.usage(o.name .. ": there is no such script") end
     return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }, "env").env
@@ -145,7 +133,6 @@ end
 local function report(played)
   for i, r in ipairs(played.results) do
     print(("episode %d: %s%s"):format(i - 1, came_to(r), r.looked and " (with Tab)" or ""))
-    if r.ghost then print(("  %s: %s"):format(played.ghost.name, came_to(r.ghost))) end
   end
   if #played.results == 0 then print(("no episode has ended; %d steps, return %+.2f"):format(played.step, played.ret)) end
   local known = played.env.reference
@@ -156,9 +143,7 @@ local function report(played)
 end
 
 -- The command that comes next.
-local function next_of(played, o)
-  if played.saved[1] then return { "view", played.saved[1] } end
-  if o.against then return { "view", o.against } end
+local function next_of(o)
   local script = o.name:find "%.lua$"
   return { "run", script and o.name or "train", not script and "env=" .. o.name or nil }
 end
@@ -166,9 +151,9 @@ end
 function play.run(o)
   play.prepare(o)
   local scripted = o.keys or o.out
-  local env, beside = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
+  local env = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
   if not scripted and not o.web then window.need_display(o.hint) end
-  o.scene, o.ghost = scene.load(o.scene), beside
+  o.scene = scene.load(o.scene)
   local played = game.new(env, o)
   C.mn_watch_signals(true)
   local ok, why = pcall(scripted and press or (o.web and web or window).run, played, o)
@@ -178,7 +163,7 @@ function play.run(o)
   report(played)
   for _, path in ipairs(played.saved) do print(path) end
   if o.out then print(o.out) end
-  next_step.say(next_of(played, o))
+  next_step.say(next_of(o))
   return 0
 end
 

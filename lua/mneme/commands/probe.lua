@@ -23,7 +23,7 @@ than chance.  What can be read need not be used: mneme where RUN.]],
     { "every", "steps between those that are read", type = "whole", range = { 1 }, unless = "about 32 steps", example = "4" },
     { "last", "the last step that is read", type = "whole", unless = "one that half of the episodes reach", example = "40" },
     { "out", ".json: all numbers; else a figure for each fact, FILE-FACT where there are several", type = "file",
-      endings = { "json", "svg", "png", "pdf", "csv", "tex" } } }) }
+      endings = { "json", "svg", "png", "pdf", "csv" } } }) }
 
 -- ---- what came of it ----
 

@@ -169,8 +169,7 @@ local words = {
   history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine, and with which "
     .. "steps, device, precision and threads.",
   source = "RUN/source holds a copy of the script and of every Lua file that it loaded; config.json has their checksums. mneme check RUN compares.",
-  journal = "the folder STUDY/tune: a run for each trial, and what was picked. Killed, the same command goes on from it; several processes may work "
-    .. "on one (docs/tuning.md).",
+  journal = "the folder STUDY/tune: a run for each trial, and what was picked. Killed, the same command goes on from it (docs/tuning.md).",
   trial = "one run of a tuning: a setting with one seed.",
   claim = "what a study is to show, as a test on its runs: better, at_least, ratio, equal, solves, sooner (docs/studies.md).",
   verdict = "what the runs say of a claim: holds, does not hold, or undecided, with p corrected for all claims.",

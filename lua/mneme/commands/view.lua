@@ -23,22 +23,20 @@ local web = lazy "mneme.insight.view.web"
 local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
 local C = engine.C
-local view = { name = "view", doc = "watch an agent (live or trained) or a trajectory, in a window, in a browser or as a picture", loads = true,
-  arguments = { { "things", "RUN|FILE.mnt|SCENE", "up to four, side by side in the same environments with one clock; or a folder of runs",
-    noun = "run, trajectory or scene", several = true } },
+local view = { name = "view", doc = "watch an agent (live or trained), in a window, in a browser or as a picture", loads = true,
+  arguments = { { "things", "RUN|SCENE", "up to four, side by side in the same environments with one clock; or a folder of runs",
+    noun = "run or scene", several = true } },
   about = [[
 Of a folder of runs a table: type to filter it, a click opens a run, Esc comes back; Tab chooses runs for curves and, by Enter, up to four side by side.
 With an intervention (erase=PART at=STEP), from this step on the untouched and the altered agent side by side, as in mneme intervene.
 In the window, h lists the keys: f goes to the next failure, i intervenes at the step shown, Tab changes the scene.]],
   options = options.join({
-    { "out", ".png: the last step, or step at=; .gif, .mp4: all of episodes=1, or a whole trajectory; .html: the episode number episodes=1, to be "
-      .. "played in a browser, opened at step at=", type = "file", endings = { "png", "gif", "mp4", "html" } },
+    { "out", ".png: the last step, or step at=; .gif, .mp4: all of episodes=1; .html: the episode number episodes=1, to be played in a browser, "
+      .. "opened at step at=", type = "file", endings = { "png", "gif", "mp4", "html" } },
     { "at", "the step that is shown, or at which an intervention begins", type = "whole", example = "40" },
     { "episodes", "how many episodes", type = "whole", range = { 1, 10000 }, default = 1 },
     { "seed", "which episodes", type = "whole", example = "1" }, options.common.greedy, options.common.checkpoint,
     { "scene", "the page (mneme list scenes)", type = "text", unless = "the environment's", example = "memory" },
-    { "env", "where the rules of a trajectory's environment are: a run in it, its script, or the file of the environment", type = "text",
-      unless = "not needed of Mneme's own, nor where the run that recorded it is at its place", example = "mine.lua" },
     { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 60 },
     options.web, options.common.size, options.common.theme, options.common.scale }, options.interventions) }
 local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 60, 0.4
@@ -53,9 +51,6 @@ local function check_interventions(o)
   if #o.list > 0 and not o.at then usage("view: at which step to intervene?", "at=40") end
   intervention_args.time(o.list, o.at, o["for"], "view")
   if #o.things > 1 then usage "view: two things side by side cannot be changed, expected one" end
-  if o.things[1]:find "%.mnt$" then
-    usage(("view: %s is recorded and cannot be changed, expected a run's folder"):format(o.things[1]))
-  end
 end
 
 ---What was given, as the viewer wants it.
@@ -66,9 +61,6 @@ function view.prepare(o)
   if o.things[5] then usage(("view: expected up to four things side by side, got a fifth: '%s'"):format(o.things[5])) end
   check_interventions(o)
   if o.web and o.out then usage("view: web= shows pages, out= writes a file: expected one of them") end
-  if o.env and not table.concat(o.things, " "):find "%.mnt" then
-    usage(("view: env=%s goes with a trajectory, FILE.mnt; what is viewed here has its own environment"):format(o.env))
-  end
   if #o.list > 0 and o.episodes > 1 then
     usage(("view: an intervention is in the first episode, got episodes=%d"):format(o.episodes), "seed=N chooses the episode")
   end
@@ -127,11 +119,6 @@ end
 
 -- One thing to view, as a track.
 local function track_of(o, thing)
-  if thing:find "%.mnt$" then
-    local t = require("mneme.insight.episodes.trajectory").read(thing)
-    local name = o.scene or (#t.fields > 1 and scene.for_env(t.env) or "world")          -- more than what was observed
-    return { source = require("mneme.insight.episodes.trajectory_replay").open(t, o.env), scene = scene.load(name) }
-  end
   if lfs.attributes(thing, "mode") == "directory" then
     local id = require("mneme.runs.folder").read_info(thing).env
     id = type(id) == "string" and id or ""
@@ -142,7 +129,7 @@ local function track_of(o, thing)
       scenes = scene.suiting(id), scene_name = name, stored = files.is_folder(thing .. "/where") }
   end
   if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
-  if o.scene then usage(("scene=%s goes with a run folder or a trajectory, but '%s' is a scene"):format(o.scene, thing)) end
+  if o.scene then usage(("scene=%s goes with a run folder, but '%s' is a scene"):format(o.scene, thing)) end
   local what = scene.load(thing)
   local open = opener(o, nil, what)
   return { source = open {}, scene = what, open = open }
@@ -178,16 +165,16 @@ end
 
 -- ---- pictures ----
 
--- Show every slot of some episodes, or of whole trajectories, or up to step `at` of the first episode; after an
+-- Show every slot of some episodes, or up to step `at` of the first episode; after an
 -- intervention, the slots from there on.
 local function play(shown, o, show)
-  local episodes, whole, at = o.episodes, shown:source().trajectory, #o.list == 0 and o.at or nil
+  local episodes, at = o.episodes, #o.list == 0 and o.at or nil
   if shown.at > 0 then show(false) end
   repeat
     local more = shown:forward()
     local over = shown:ended()
     if over then episodes = episodes - 1 end
-    local last = not more or (at and shown:tick_of(1).step == at) or (over and episodes <= 0 and not whole)
+    local last = not more or (at and shown:tick_of(1).step == at) or (over and episodes <= 0)
     if last and at and shown:tick_of(1).step < at then too_late(at, shown:tick_of(1).step + 1) end
     if more or last then show(last) end
   until last
@@ -223,7 +210,7 @@ local function prepare(shown, painter, o)
   painter.view.deadline = nil
 end
 
----Draw some episodes, or a whole trajectory, into a file: the last frame as PNG, all of it as GIF or MP4.
+---Draw some episodes into a file: the last frame as PNG, all of it as GIF or MP4.
 ---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.prepare
 ---@return integer frames written
 function view.export(shown, o)
@@ -321,13 +308,8 @@ function view.run(o)
   local many = not o.out and #o.list == 0 and #o.things == 1 and files.is_folder(o.things[1]) and not files.is_file(o.things[1] .. "/config.json")
     and run_list.rows(o.things[1])[1]
   for _, thing in ipairs(o.things) do              -- what is wrong with it is said before what this machine lacks
-    local run = files.is_folder(thing) and not thing:find "%.mnt$"
-    if many then break elseif run then require("mneme.runs.folder").read_info(thing)
-    elseif thing:find "%.mnt$" or thing:find "/" then
-      if not files.is_file(thing) then
-        local what = thing:find "%.mnt$" and "cannot be read: there is no such file" or "there is no such run"
-        errors.usage(("%s: %s"):format(thing, what), "mneme list runs")
-      end
+    if many then break elseif files.is_folder(thing) then require("mneme.runs.folder").read_info(thing)
+    elseif thing:find "/" then errors.usage(("%s: there is no such run"):format(thing), "mneme list runs")
     else require("mneme.base.registry").file("scenes", thing, "run or scene") end
   end
   if not o.out and not o.web then window.need_display(o.hint) end
@@ -337,10 +319,8 @@ function view.run(o)
   if o.out then
     local write = o.kind == "html" and view.write_page or view.export
     write(shown, o)
-    local problem = shown:source().problem
-    if problem then terminal.note(("mneme: warning: %s: %s"):format(o.things[1], problem)) end
     print(o.out)
-    if not o.things[1]:find "%.mnt$" and files.is_folder(o.things[1]) then
+    if files.is_folder(o.things[1]) then
       next_step.say(#o.list > 0 and { "eval", o.things[1] } or { "intervene", o.things[1], "erase=all", "at=1" })
     end
   else

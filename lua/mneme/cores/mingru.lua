@@ -13,8 +13,8 @@ local ops = tensor.ops
 -- log g(v) = log(v + 1/2) or log sigma(v): where v is on the other side, each part is log(1/2).
 local function log_g(v) return (v:relu() + 0.5):log() - (-v):relu():softplus() + math.log(2) end
 
--- Its gate before the sigmoid, of what its rows give.
-local gates = { gru = function(z) return z end, lstm = function(f, i) return (-f):softplus() - (-i):softplus() end }
+-- minLSTM's gate before the sigmoid.
+local function logit(f, i) return (-f):softplus() - (-i):softplus() end
 
 -- All products as one.  Names z (f, i), h .weight [d,d_in], .bias [d].
 local function layer(d_in, d, cfg)
@@ -35,9 +35,13 @@ local function layer(d_in, d, cfg)
   end
   -- The recurrence, from what all rows give.
   local function recur(u, done, h)
-    local z, v = gates[cfg.cell](u[1], u[2]), u[n]
-    if cfg.space == "real" then return ops.gated_scan { x = z:sigmoid() * v, a = (-z):sigmoid(), done = done, h = h } end
-    return ops.log_scan { x = log_g(v) - (-z):softplus(), a = -z:softplus(), done = done, h = h }
+    if cfg.space == "log" then
+      local z = n == 2 and u[1] or logit(u[1], u[2])
+      return ops.log_scan { x = log_g(u[n]) - (-z):softplus(), a = -z:softplus(), done = done, h = h }
+    end
+    if n == 2 then return ops.gated_scan { x = u[1]:sigmoid() * u[2], a = (-u[1]):sigmoid(), done = done, h = h } end
+    local x, keep = ops.minlstm_gate(u[1], u[2], u[3])
+    return ops.gated_scan { x = x, a = keep, done = done, h = h }
   end
   local function sensitivities(prefix)
     local kinds = {}

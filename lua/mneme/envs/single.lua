@@ -1,5 +1,5 @@
--- single.lua -- one environment (num_envs = 1) with the buffers of its last step: for replays, playing by hand and
--- repeating part of an episode.
+-- single.lua -- one environment (num_envs = 1) with the buffers of its last step: for playing by hand and replaying
+-- another's episode.
 local ffi = require "ffi"
 local dtypes = require "mneme.base.dtypes"
 local envs = require "mneme.envs.env"
@@ -44,13 +44,10 @@ function Single.new(env) return Single.set_up(setmetatable({}, Single), env) end
 
 ---Step with an action.
 ---@param action integer|number[]
----@param recording Recording? records the step
-function Single:act(action, recording)
+function Single:act(action)
   self.env.action_space:put(self.action, 0, action)
   self.env:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
-  local terminated, truncated = self.terminated[0] ~= 0, self.truncated[0] ~= 0
-  self.ended = terminated or truncated
-  if recording then recording:add(action, self.reward[0], terminated, truncated, self.obs) end
+  self.ended = self.terminated[0] ~= 0 or self.truncated[0] ~= 0
 end
 
 ---The outcome of the episode that has just ended: { score, ret, length }.

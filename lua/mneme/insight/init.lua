@@ -4,9 +4,6 @@ local insight = {}
 -- Its names in mn, in the form of parts in lua/mneme/init.lua.
 insight.parts = {
   scene = { "mneme.insight.view.scene", call = "new", fields = { "about", "body", "lay", "load", "panels" } },
-  trajectory = { "mneme.insight.episodes.trajectory", "read" },
-  recording = { "mneme.insight.episodes.trajectory_writer" },
-  replay = { "mneme.insight.episodes.trajectory_replay" },
   interventions = { "mneme.insight.episodes.interventions" },
   causal_map = { "mneme.insight.episodes.causal_map", "new" },
   figures = { "mneme.insight.figures" },
@@ -25,8 +22,7 @@ insight.parts = {
     keyboard = { "mneme.insight.view.action_keys", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
     hatch = { "mneme.insight.view.hatch" }, selection = { "mneme.insight.view.selection" }, step_heatmap = { "mneme.insight.view.step_heatmap" },
     words = { "mneme.insight.figures.text", "words" } } },
-  measure = { group = { credit = { "mneme.insight.measure.credit", fields = { "action_words", "map", "play", "view" } },
-    credit_of_frame = { "mneme.insight.measure.credit_of_frame", fields = { "row" } },
+  measure = { group = { credit = { "mneme.insight.measure.credit", fields = { "map", "play" } },
     learning_speed = { "mneme.insight.measure.learning_speed", "of" },
     costs = { "mneme.models.costs", fields = { "attention" } },
     denominators = { "mneme.insight.measure.denominators" }, endless_stream = { "mneme.insight.measure.endless_stream" },

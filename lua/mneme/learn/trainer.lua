@@ -20,7 +20,6 @@
 --   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
 --   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/core_rehearsal.lua)
 --   agent, env, watch     if it can be watched (view=1): see insight/episodes/live_publisher.lua
---   agent, env, T, row    if its episodes can be recorded: see insight/episodes/training_recorder.lua
 --   divides_batch         true if it can train as one of several ranks
 --   starts                set here where a resume changed the training's steps: see schedule.share of learner_settings.lua
 local checkpoints = require "mneme.runs.checkpoints"

@@ -50,6 +50,21 @@ function lowering.lstm(x)
   return rows(h), h, c
 end
 
+function lowering.slstm_gate(x)
+  local all, D = x.x + x.r, x.c.shape[#x.c.shape]
+  local function part(k) return all:slice(-1, k * D, (k + 1) * D) end
+  local keep = x.m - (-part(1)):softplus()
+  local m = keep:maximum(part(0))
+  local a, b = (keep - m):exp(), (part(0) - m):exp()
+  local c, n = a * x.c + b * part(2):tanh(), a * x.n + b
+  return part(3):sigmoid() * (c / n), c, n, m
+end
+
+function lowering.minlstm_gate(x)
+  local z = (-x.f):softplus() - (-x.i):softplus()
+  return z:sigmoid() * x.v, (-z):sigmoid()
+end
+
 -- h = a h + x; x and a [T,B,...], a also without [T,B].
 local function scan(product, sum, none)
   return function(x)

@@ -47,9 +47,8 @@ config.standard = {
     .. "core.d_model=N wins" } },
   { "steps", 1e6, { "environment steps, summed over all environments", whole = true, range = { 1, 2 ^ 53 } } },
   { "checkpoint_every", 0, { "steps between checkpoints; 0: one a minute", whole = true, range = { 0, 2 ^ 53 } } },
-  { "keep_checkpoints", 3, { "newest checkpoints that stay, besides the best; mneme where RUN checkpoints=1 shows all that stay", whole = true,
+  { "keep_checkpoints", 3, { "newest checkpoints that stay, besides the best", whole = true,
     range = { 1, 2 ^ 31 } } },
-  { "record_every", 10, { "minutes between recorded episodes; 0: none", range = { 0, 1e6 } } },
   { "threads", 0, { "CPU threads; 0: as many as pay, or one per MPI rank", whole = true, range = { 0, 256 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "
     .. "grad: log every gradient; credit: log what the gradient of learner=a2c leaves out", choices = { "0", "1", "nan", "grad", "credit" } } },
@@ -106,7 +105,7 @@ local typed = {}             -- settings of runs that the user gave: { key, valu
 -- Refuse, before an agent is built, a folder that holds a run.
 local function check_run(cfg, by_user)
   typed = {}
-  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "record_every", "view" } do
+  for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "view" } do
     if by_user[key] then typed[#typed + 1] = { key, cfg[key] } end
   end
   if ranks.rank == 0 and by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
@@ -272,6 +271,7 @@ local function resume(cfg, schema, given, folder)
     local switch = value == true and "1" or value == false and "0"      -- as debug and profile once were
     stored[key] = setting_types.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
   end
+  stored.record_every = nil                        -- runs recorded episodes once
   set_all(cfg, schema, stored, folder .. "/config.json")
   return info
 end
@@ -323,7 +323,6 @@ local guard = {
 ---@field steps number
 ---@field checkpoint_every number
 ---@field keep_checkpoints integer
----@field record_every number
 ---@field threads integer
 ---@field debug string
 ---@field profile string

@@ -25,14 +25,14 @@ local AGAIN = { ["resources.json"] = true, ["result.json"] = true }          -- 
 local sums = {}                    -- path of a file that does not change any more -> its entry, and the size and time that it had; of a checkpoint `grown`
 
 -- Is a file what a later start neither changes nor removes?
-local function lasting(name) return name:find "^episodes/" or name:find "^earlier%-log" or name:find "^source" end
+local function lasting(name) return name:find "^earlier%-log" or name:find "^source" end
 local function is_checkpoint(name) return name:find "^checkpoints/step%-%d+%.safetensors$" ~= nil end
 
 -- The files of a folder that are lasting, or checkpoints.  Links are followed to the run's own folders alone.
 local function walk(path, inner, names)
   for _, name in ipairs(files.list(path .. "/" .. inner)) do
     local of = inner .. name
-    local into = inner == "" and (name == "checkpoints" or name == "episodes" or name:find "^source")
+    local into = inner == "" and (name == "checkpoints" or name:find "^source")
     if into or inner ~= "" and lfs.symlinkattributes(path .. "/" .. of, "mode") == "directory" then walk(path, of .. "/", names)
     elseif (lasting(of) or is_checkpoint(of)) and not of:find "%.tmp$" and files.is_file(path .. "/" .. of) then names[#names + 1] = of end
   end
@@ -123,7 +123,7 @@ local function compare(path, info, found, bad)
     local problem = ended and (not checkpoint or tonumber(name:match "%d+") > last) and manifest.ADDED or nil
     local ok, metadata = pcall(safetensors.metadata, not listed[name] and checkpoint and path .. "/" .. name)
     if ok and metadata.run ~= info.id then problem = manifest.OTHER end                        -- else written since, where the folder was copied meanwhile
-    if problem and not listed[name] and (checkpoint or name:find "^episodes/") then bad(name, problem) end
+    if problem and not listed[name] and checkpoint then bad(name, problem) end
   end
   if not ended then
     found.notes[#found.notes + 1] = "its last start has not ended: it runs, was killed, or failed; files are checked as its last checkpoint has them"

@@ -129,7 +129,7 @@ function run.alike(cfg, about)
 end
 
 -- Settings on which no number of a run depends, or that a resume may change.
-local apart = { run = true, resume = true, view = true, checkpoint_every = true, keep_checkpoints = true, record_every = true, where = true, program = true }
+local apart = { run = true, resume = true, view = true, checkpoint_every = true, keep_checkpoints = true, where = true, program = true }
 for _, key in ipairs(starts.keys) do apart[key] = true end
 
 -- What a run's checkpoints are known by: a checksum of its settings, model and code.  Equal runs, whose checkpoints are equal, have equal ids.

@@ -259,14 +259,4 @@ function run_sources.adopt(folder, info, options)
   source_files.begin(folder, copies, instead)
 end
 
----The words by which another process treats code as this one does.
-function run_sources.hand_on()
-  local list = {}
-  if run_sources.choice then list[1] = "use=" .. run_sources.choice end
-  if run_sources.altered then list[#list + 1] = "use=altered" end
-  if source_files.trusted then list[#list + 1] = "trust=1" end
-  if run_sources.keep_private then list[#list + 1] = "keep_private=1" end
-  return list
-end
-
 return run_sources

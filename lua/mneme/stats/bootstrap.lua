@@ -38,23 +38,7 @@ function bootstrap.interval(scores, statistic, options)
   return one("stats.interval", { rows }, seeds > 1, false, options, statistic)
 end
 
----By how much a statistic of x is above that of y, where their seeds have nothing in common: both are drawn again by
----themselves.
----@param x number[]|number[][]
----@param y number[]|number[][] the same tasks; as many seeds or not
----@param statistic fun(scores: number[][]): number
----@param options table? { reps = 10000, level = 0.95, seed = 1 }
----@return number difference
----@return number? low nil where there is one seed
----@return number? high
-function bootstrap.difference(x, y, statistic, options)
-  need_function(statistic, "stats.difference")
-  local a, b, n, m = sample.two_rows(x, y, "stats.difference")
-  return one("stats.difference", { a, b }, n > 1 and m > 1, false, options, function(s, u) return statistic(s) - statistic(u) end)
-end
-
----The same where seed i of x and seed i of y are equal: they are drawn together, so that what the seed alone decides
----falls out.
+---By how much a statistic of x is above that of y, where seed i of both is equal: they are drawn together, so that what the seed alone decides falls out.
 ---@param x number[]|number[][]
 ---@param y number[]|number[][] the same tasks and seeds
 ---@param statistic fun(scores: number[][]): number
@@ -96,36 +80,6 @@ end
 function bootstrap.probability_of_improvement(x, y, options)
   local a, b, n, m = sample.two_rows(x, y, "stats.probability_of_improvement")
   return one("stats.probability_of_improvement", { a, b }, n > 1 and m > 1, false, options, improvement)
-end
-
--- The share of runs above each threshold.
-local function shares_above(out, rows, thresholds)
-  for k = 1, #thresholds do
-    local tau, above, all = thresholds[k], 0, 0
-    for i = 1, #rows do
-      local row = rows[i]
-      for j = 1, #row do if row[j] > tau then above = above + 1 end end
-      all = all + #row
-    end
-    out[k] = above / all
-  end
-end
-
----A performance profile (Agarwal et al. 2021; Dolan and More 2002): the share of runs with a score above each threshold,
----with bands that hold at each threshold by itself.
----@param scores number[]|number[][]
----@param thresholds number[]
----@param options table? { reps = 2000, level = 0.95, seed = 1 }
----@return table { x = thresholds, value = number[], low = number[]?, high = number[]? } no bands of one seed
-function bootstrap.profile(scores, thresholds, options)
-  local what = "stats.profile"
-  local rows, seeds = sample.rows(scores, what)
-  sample.numbers(thresholds, what .. ": thresholds")
-  local o, value = resampling.options(what, options, { reps = 2000 }), {}
-  shares_above(value, rows, thresholds)
-  local low, high
-  if seeds > 1 then low, high = resampling.bands(what, { rows }, false, #thresholds, o, function(out, x) shares_above(out, x, thresholds) end) end
-  return { x = thresholds, value = value, low = low, high = high }
 end
 
 return bootstrap

@@ -94,29 +94,4 @@ function layout.from_torch(m, dict)
   return out
 end
 
-local CODE = { container = true, module = true, ["function"] = true }
-
----What a module is made of, for JSON, numbered as in torch: { kind, about, activation, eps, children = { name = ... } }.
-function layout.describe(m)
-  local kind = m.kind or "module"
-  local about = { kind = kind, about = m.about and m.about ~= "" and (m.about:gsub(", act = %w+", "")) or nil, activation = fused(m), eps = m.eps }
-  for _, child in ipairs(children_of(m)) do
-    about.children = about.children or {}
-    local inner = layout.describe(child[2])
-    about.children[child[3]] = inner
-    if kind == "sequential" and inner.activation then
-      about.children[tostring(child[3] + 1)] = { kind = inner.activation }
-      inner.activation = nil
-    end
-  end
-  return about
-end
-
----Is a part of what `describe` gave computed by functions, which have no name?
-function layout.has_code(about)
-  if CODE[about.kind] then return true end
-  for _, child in pairs(about.children or {}) do if layout.has_code(child) then return true end end
-  return false
-end
-
 return function(of) members = of return layout end

@@ -25,7 +25,7 @@ local options = require "mneme.commands.options"
 
 local command = { name = "check", doc = "examine a run's folder, test a file of your own, or compare with another program's recorded values", loads = true,
   others = "core", about = [[
-Of a run or study: no file altered, removed or added, each run the one that its study names, episodes replay, code and data as they were;
+Of a run or study: no file altered, removed or added, each run the one that its study names, code and data as they were;
 status 1 where something is damaged.  A note says what changed since, or cannot be checked here.
 Of FILE.lua: a core keeps the contract of core=, an environment that of env=; of a script or study, its settings, runs and claims can be read.
 Of FILE.safetensors: build what its metadata name, load its parameters, run forward and backward, and compare every value with the file's.

@@ -2,7 +2,6 @@
 -- forgotten: what it gains when each part keeps, from each step on, what it holds there.  The same episodes with the same random numbers, and
 -- each continues from the state kept at that step.  It is measured in small pieces, so that a window can work on it between two frames, and
 -- column by column, so that a half-done map can be stored.
-local ffi = require "ffi"
 local decisions = require "mneme.envs.decisions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -29,7 +28,7 @@ local LONG = 10                    -- seconds: where the coarse columns take lon
 ---  loss = { [row] = what each of them loses, of hold: gains } }
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length, greedy = score of the same episode with the likeliest
 ---  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions (envs/decisions.lua), where they are known }
----@field measure string? "success", "return" or "kl"; nil: not known before the outcomes are
+---@field measure string? "success" or "return"; nil: not known before the outcomes are
 ---@field asked_for integer? columns that were asked for
 ---@field partial table[] of each step of which some rows are measured, as in columns: loss has these alone
 ---@field outlined boolean all of the memory and its layers are measured in the coarse columns, where these take long; work() returns once when they are
@@ -123,31 +122,6 @@ end
 
 local function value_of(self, outcome) return self.measure ~= "success" and outcome.ret or outcome.score or 0 end
 
--- What the agent does without any intervention: the policy and action of every step.
-local function recorder(p, kept)
-  local n, space = p.num_envs * p.agent.actions, p.env.action_space
-  local bytes = ffi.sizeof(space:room(p.num_envs))
-  return function()
-    local step = { policy = ffi.new("float[?]", n), actions = space:room(p.num_envs) }
-    ffi.copy(step.policy, p.logits:data() + p.row * n, 4 * n)
-    ffi.copy(step.actions, p:acting(), bytes)
-    kept[#kept + 1] = step
-  end
-end
-
--- The same actions with another memory: adds up how far each policy is from the kept one, until the episode ends.
-local function comparer(p, kept, total)
-  local space = p.env.action_space
-  return function(k, living)
-    local step = kept[k + 1]
-    local kl = p.agent:divergence(step.policy, p.logits:data() + p.row * p.num_envs * p.agent.actions, p.num_envs)
-    for _, b in ipairs(living) do
-      total[b] = (total[b] or 0) + math.max(0, kl[b])
-      space:put(p:acting(), b, space:read(step.actions, b))
-    end
-  end
-end
-
 -- Steps of the longest episode without any intervention.
 local function longest(self)
   local most = 0
@@ -157,22 +131,21 @@ end
 
 -- Some rows of the column of a step, from the moment that the carrier is in, those that are not measured; nil: a whole column, now one of `columns`.
 local function measure_column(self, c, envs, rows)
-  local p, at, moment, kept = self.worker, self.steps[c], self.carrier:branch(), {}
-  local by_policy = self.measure == "kl"
+  local p, at, moment = self.worker, self.steps[c], self.carrier:branch()
   local held = self.test_of == "hold"
   local column = self.partial[c] or { at = at, envs = envs, base = {}, loss = {} }
-  if by_policy or not self.partial[c] then
+  if not self.partial[c] then
     p:restore(moment)
-    local without = play(self, p, { envs = envs, watch = by_policy and recorder(p, kept), before = held and change(self, "all", at, {}) })
-    for i, b in ipairs(envs) do column.base[i] = by_policy and 0 or value_of(self, without[b]) end
+    local without = play(self, p, { envs = envs, before = held and change(self, "all", at, {}) })
+    for i, b in ipairs(envs) do column.base[i] = value_of(self, without[b]) end
     self.partial[c] = column
   end
   for r, row in ipairs(self.rows) do
     if not column.loss[r] and (not rows or rows[r]) then
-      local total, loss, played = {}, {}, self.played
+      local loss, played = {}, self.played
       p:restore(moment)
-      local with = play(self, p, { envs = envs, watch = by_policy and comparer(p, kept, total), before = change(self, row.word, at, envs) })
-      for i, b in ipairs(envs) do loss[i] = by_policy and total[b] or (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
+      local with = play(self, p, { envs = envs, before = change(self, row.word, at, envs) })
+      for i, b in ipairs(envs) do loss[i] = (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
       column.loss[r] = loss
       self.cells_done = self.cells_done + 1
       self.replayed, self.expected = self.replayed + self.played - played, self.expected + longest(self) - at
@@ -254,18 +227,17 @@ end
 local function whole_number(value) return type(value) == "number" and value % 1 == 0 and value >= 1 end
 
 -- Options, and what they may be: words, a check of a number, or anything.
-local known = { by = { "head", "layer" }, measure = { "kl", "return", "success" }, test = { "erase", "hold" }, columns = whole_number, every = whole_number,
+local known = { by = { "head", "layer" }, measure = { "return", "success" }, test = { "erase", "hold" }, columns = whole_number, every = whole_number,
   seed = true, on_column = true, on_coarse = true, outline = { true, false }, steps = true }
 
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
 ---@param worker Stepper another one of the same agent, with equal settings
 ---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
----  "return"|"kl", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
+---  "return", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
 ---  nil: about 24 columns, fewer where episodes are long; columns = about as many, in place of every; steps = those of another map, in place of
 ---  every; on_column = function(map) called after each column; on_coarse = function(map, seconds), called once when
----  some of all steps is known and the rest takes over ten seconds; outline = layers first, nil: where the coarse columns take over ten seconds }.
----  "kl" is the divergence of the policy from the untouched one, with the untouched actions, added up over the steps that follow
+---  some of all steps is known and the rest takes over ten seconds; outline = layers first, nil: where the coarse columns take over ten seconds }
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
   errors.need("causal map: the carrier", carrier, "agent", "a Stepper")
@@ -386,10 +358,7 @@ end
 
 -- The mean loss of one cell with its interval.
 local function estimate(self, base, loss)
-  if self.measure ~= "success" then
-    local mean, low, high = stats.t_interval(loss)
-    return mean, low and self.measure == "kl" and math.max(0, low) or low, high          -- a divergence is not negative
-  end
+  if self.measure ~= "success" then return stats.t_interval(loss) end
   local both, first, second, neither = 0, 0, 0, 0
   for i, lost in ipairs(loss) do
     if lost > 0 then first = first + 1 elseif lost < 0 then second = second + 1
@@ -416,12 +385,11 @@ function Map:cells()
 end
 
 ---Which cells stand out of the noise, all cells asked at once: fills p, noise and clear of each (stats.max_sign_test over episodes).
----A divergence of policies is never negative and has no such test.
 ---@param cells table[][] of Map:cells
 ---@return table? test { threshold of the statistic, noise = the least loss that stood out, clear = how many do, of = how many cells }; nil: none
 function Map:test(cells)
   local differences, at, columns = {}, {}, known_columns(self)
-  if self.measure == "kl" or #columns == 0 then return nil end
+  if #columns == 0 then return nil end
   for r = 1, #self.rows do
     for _, c in ipairs(columns) do
       local column, list = self:known(c), {}
@@ -453,12 +421,12 @@ local LEAST_SCALE = 0.2            -- of success: the end of the colours at leas
 ---What is known so far, with its test once it is complete, as every panel, page, table and figure shows it.  Until then a cell whose interval has 0 is noise.
 ---@return PartMap view with map = this one, and test = of Map:test, nil: not complete, or there is none
 function Map:view()
-  local cells, kind, by_policy = self:cells(), kinds[self.test_of], self.measure == "kl"
+  local cells, kind = self:cells(), kinds[self.test_of]
   local test, done, of = (self.coarse or self.outlined) and self:test(cells) or nil, self:progress()
-  for _, row in ipairs(not test and not by_policy and cells or {}) do
+  for _, row in ipairs(not test and cells or {}) do
     for _, cell in pairs(row) do cell.clear = (cell.low or 0) > 0 end
   end
-  local value = by_policy and "change of the policy, in nats" or ("%s %s"):format(self.measure or "success", kind.verb)
+  local value = ("%s %s"):format(self.measure or "success", kind.verb)
   return part_map.new { name = kind.name, title = kind.title, at = kind.at, value = value, key = "loss", rows = self.rows,
     steps = self.steps or {}, cells = cells,
     floor = self.measure == "success" and LEAST_SCALE or 1e-6, map = self, test = test, stands = "beyond the noise of all cells",

@@ -52,7 +52,7 @@ local function fits(map, got)
   for _, o in ipairs(got.outcomes) do if type(o) ~= "table" or not numbers({ o.ret, o.length, o.score, o.greedy }, (o.score and 3 or 2)
       + (o.greedy and 1 or 0)) or (o.wrong or o.drawn or o.clear) ~= nil and not numbers({ o.wrong, o.drawn, o.clear }, 3, 2 ^ 31) then return false end end
   for _, o in ipairs(got.outcomes) do if got.measure == "success" and not o.score then return false end end
-  if got.measure ~= "success" and got.measure ~= "return" and got.measure ~= "kl" then return false end
+  if got.measure ~= "success" and got.measure ~= "return" then return false end
   local place = {}
   for c, at in ipairs(got.steps) do place[at] = c end
   for _, list in ipairs { got.columns, got.partial } do

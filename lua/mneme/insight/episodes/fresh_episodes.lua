@@ -16,7 +16,7 @@ local LONG = 10                    -- without a time limit they may take that ma
 
 ---Play episodes and collect their outcomes.  Every environment plays the same number of episodes; otherwise short
 ---episodes would count more often than long ones.
----@param options table? { album = EpisodeRecorder that records them, reached = of Env:keep_outcomes, most = steps of all environments after which
+---@param options table? { album = EpisodeAlbum that records them, reached = of Env:keep_outcomes, most = steps of all environments after which
 ---  it gives up }
 ---@return table { scored = false where none has a score; next to others that have one a missing score counts as 0; score = list, ret = list,
 ---  length = list, reached = list of a byte an outcome, outcomes = { score, wrong, drawn, clear } of each where actions are drawn and the right one is

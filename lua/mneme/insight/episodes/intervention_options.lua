@@ -125,7 +125,7 @@ end
 -- The frame before `step` in the episode that begins with frame `start`: its memory is the one at the beginning of `step`.
 local function frame_before(line, start, step)
   local at, tick = start + step - 1, line.ticks[start + step - 1]
-  if tick and tick.episode == line.ticks[start].episode and not tick.ended and not tick.over then return at end
+  if tick and tick.episode == line.ticks[start].episode and not tick.ended then return at end
 end
 
 ---The memory of another episode of the timeline at the beginning of `step`: of a previous one, or of one that follows.
@@ -191,11 +191,8 @@ function intervention_options.change(option, line, i, steps)
     local list = interventions.new(stepper, specs)
     made = list
     return function()
-      local notes, step = {}, stepper.step_of[0]
-      if stepper.episode_of[0] == episode then
-        for k, done in ipairs(list:before(step, { 0 })) do notes[k] = done.note end
-      elseif step == 0 then list:release() end
-      return notes
+      local step = stepper.step_of[0]
+      if stepper.episode_of[0] == episode then list:before(step, { 0 }) elseif step == 0 then list:release() end
     end
   end
   function change.refused()

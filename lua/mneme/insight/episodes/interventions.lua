@@ -319,11 +319,7 @@ end
 
 -- ---- applying them ----
 
--- What a trajectory records; a replay repeats only changes of the environment (kind = "set").
-local function note(spec, to)
-  return { kind = spec.kind, what = spec.what, to = to, steps = spec.steps, episode = spec.donor and spec.donor.episode }
-end
-
+-- Each applies an intervention in some environments: those in which it could be are { [env] = true }.
 local apply = {}
 
 -- Copies parts of a memory into an environment's state, from index `donor` of states of `num_envs` environments at from(name).
@@ -336,23 +332,23 @@ local function put(stepper, spec, env, from, donor, num_envs)
       ffi.copy(to + s[1], numbers + theirs[k][1], 4 * s[2])
     end
   end
-  return note(spec)
+  return true
 end
 
 function apply.erase(stepper, spec, envs)
-  local notes = {}
+  local done = {}
   local function from(name) return stepper.start[name]:data() end
-  for _, env in ipairs(envs) do notes[env] = put(stepper, spec, env, from, env, stepper.num_envs) end
-  return notes
+  for _, env in ipairs(envs) do done[env] = put(stepper, spec, env, from, env, stepper.num_envs) end
+  return done
 end
 
 -- Nothing changes at this step; `put_back` restores what is kept here before each step that follows.
 function apply.hold(stepper, spec, envs)
-  local notes, now = {}, {}
+  local done, now = {}, {}
   for _, part in ipairs(spec.parts) do now[part.name] = stepper.state[part.name] end
   spec.kept, spec.held = tensor.keep(now), {}
-  for _, env in ipairs(envs) do notes[env], spec.held[env] = note(spec), true end
-  return notes
+  for _, env in ipairs(envs) do done[env], spec.held[env] = true, true end
+  return done
 end
 
 local function put_back(stepper, spec, envs)
@@ -365,18 +361,18 @@ end
 
 -- Each environment takes the memory of the next one in the list, or all take the donor's.
 function apply.swap(stepper, spec, envs)
-  local notes, before = {}, {}
+  local done, before = {}, {}
   if spec.donor then
     local function kept(name) return spec.donor.memory[name].values end
-    for _, env in ipairs(envs) do notes[env] = put(stepper, spec, env, kept, 0, 1) end
-    return notes
+    for _, env in ipairs(envs) do done[env] = put(stepper, spec, env, kept, 0, 1) end
+    return done
   end
-  if #envs < 2 then return notes end
+  if #envs < 2 then return done end
   for _, part in ipairs(spec.parts) do before[part.name] = stepper.state[part.name] end
   before = tensor.keep(before)
   local function from(name) return before[name]:data() end
-  for i, env in ipairs(envs) do notes[env] = put(stepper, spec, env, from, envs[i % #envs + 1], stepper.num_envs) end
-  return notes
+  for i, env in ipairs(envs) do done[env] = put(stepper, spec, env, from, envs[i % #envs + 1], stepper.num_envs) end
+  return done
 end
 
 -- Clamps a part of a probe to value(i) at its element i.
@@ -400,22 +396,22 @@ local function release(stepper, spec, env)
 end
 
 function apply.force(stepper, spec, envs)
-  local notes = {}
+  local done = {}
   for _, env in ipairs(envs) do
     clamp(stepper, spec, env, function() return spec.to end)
-    notes[env] = note(spec, spec.to)
+    done[env] = true
   end
-  return notes
+  return done
 end
 
 -- Called one step later, when the value of step `at` can be read.
 function apply.freeze(stepper, spec, envs)
-  local t, notes = stepper.probes[spec.part.name]:data() + stepper.row_before * state_arrays.size(spec.part.shape), {}
+  local t, done = stepper.probes[spec.part.name]:data() + stepper.row_before * state_arrays.size(spec.part.shape), {}
   for _, env in ipairs(envs) do
     clamp(stepper, spec, env, function(i) return t[i] end)
-    notes[env] = note(spec)
+    done[env] = true
   end
-  return notes
+  return done
 end
 
 -- The candidate values of a fact; the first that the environment accepts is set.
@@ -433,35 +429,31 @@ local function wanted(spec, now)
 end
 
 local function change_world(stepper, spec, envs)
-  local notes = {}
+  local done = {}
   for _, env in ipairs(envs) do
     for _, value in ipairs(wanted(spec, stepper.env:truth(env)[spec.what])) do
       if stepper.env:set(env, spec.what, value, stepper:observations() + env * stepper.n) then
-        notes[env] = { kind = "set", what = spec.what, to = value }
+        done[env] = true
         break
       end
     end
   end
-  return notes
+  return done
 end
 apply.set, apply.shift, apply.flip = change_world, change_world, change_world
 
 ---Applies the interventions of a step: call it between the stepper's step() and forward().
 ---@param step integer
 ---@param envs integer[] indices of environments; {}: nothing changes, but the plan restarts at the same steps
----@return table[] list { env, note }: what was applied, for Recording:intervene
 ---@return integer[] refused environments in which something could not be applied: no other episode to swap with, a value that is refused
 function List:before(step, envs)
-  local stepper, done, refused = self.stepper, {}, {}
+  local stepper, refused = self.stepper, {}
   for _, spec in ipairs(self.specs) do
     local now = step == spec.at + (spec.kind == "freeze" and 1 or 0)
     if now and spec.parts then stepper:restart_plan() end
-    local notes = now and apply[spec.kind](stepper, spec, envs) or {}
+    local done = now and apply[spec.kind](stepper, spec, envs) or {}
     for _, env in ipairs(now and envs or {}) do
-      if notes[env] then
-        spec.done = spec.done + 1
-        done[#done + 1] = { env = env, note = notes[env] }
-      else refused[#refused + 1] = env end
+      if done[env] then spec.done = spec.done + 1 else refused[#refused + 1] = env end
     end
     local over = spec.steps and step >= spec.at + spec.steps
     if spec.kind == "hold" and spec.kept and step > spec.at and not over then put_back(stepper, spec, envs) end
@@ -469,7 +461,7 @@ function List:before(step, envs)
       for _, env in ipairs(envs) do release(stepper, spec, env) end
     end
   end
-  return done, refused
+  return refused
 end
 
 ---Releases every clamped probe in every environment.

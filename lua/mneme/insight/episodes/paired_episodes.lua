@@ -1,32 +1,29 @@
 -- paired_episodes.lua -- every episode twice, without and with an intervention, with the same environments and random numbers.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
-local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
+local episode_arrays = require "mneme.insight.episodes.episode_arrays"
+local interventions = require "mneme.insight.episodes.interventions"
 
 local C = engine.C
 local paired_episodes = {}
 
--- Writers of the environments that are recorded; nil: none.
-local function begin_recordings(p, folder)
-  if not folder then return nil end
-  files.make_folder(folder)
-  local list = {}
-  for b = 0, p.num_envs - 1 do
-    list[b] = trajectory_writer.new(p.env, b, { about = { title = p.title, source = p.source, run = p.run } })
-    list[b]:begin(p:observations() + b * p.n)
-  end
-  return list
+-- The interventions of a list in words.
+local function texts_of(list)
+  local texts = {}
+  for i, spec in ipairs(list.specs) do texts[i] = ("%s at step %d"):format(interventions.text(spec), spec.at) end
+  return table.concat(texts, ", ")
 end
 
 ---One whole episode in every environment.
----@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for trajectories or nil,
+---@param o table { seed: see Stepper:play, act = whether to intervene, most = environments that count, folder = for the arrays of each or nil,
 ---  starts = where the first arm leaves how each environment began,
 ---  first = number of the first environment's episode, pause = function() or nil, called after each step }
 ---@return table[] outcomes { score, ret, length, refused = true where an intervention could not be applied, seen = checksum of what was observed
 ---  up to the first intervention } by environment; nil after a signal
 function paired_episodes.round(p, list, o)
-  local refused, out, actions, kept, seen, first = {}, {}, nil, nil, {}, math.huge
+  local refused, out, seen, first = {}, {}, {}, math.huge
+  local album = o.folder and episode_arrays.album(p, { folder = o.folder, first = o.first, episodes = o.first + math.min(o.most, p.num_envs),
+    about = { interventions = o.act and texts_of(list) or nil } })
   local bytes = p.n * (p.env.observation_space.dtype == "u8" and 1 or 4)
   for _, spec in ipairs(list.specs) do first = math.min(first, spec.at) end
   local function before(step, living)
@@ -34,23 +31,13 @@ function paired_episodes.round(p, list, o)
       if o.act then p.env:restore(b, o.starts[b], p:observations() + b * p.n) else o.starts[b] = p.env:save(b, true) end
     end
     for _, b in ipairs(step <= first and living or {}) do seen[b] = C.mn_crc32c(seen[b] or 0, p:observations() + b * p.n, bytes) end
-    if step == 0 then                                       -- the episodes have begun
-      list:release()
-      kept = begin_recordings(p, o.folder)
-    end
+    if step == 0 then list:release() end                    -- the episodes have begun
     local counting = {}
     for _, b in ipairs(living) do if o.act and b < o.most then counting[#counting + 1] = b end end
-    local applied, not_applied = list:before(step, counting)
-    for _, d in ipairs(kept and applied or {}) do kept[d.env]:intervene(d.note, p:observations() + d.env * p.n) end
-    for _, env in ipairs(not_applied) do refused[env] = true end
+    for _, env in ipairs(list:before(step, counting)) do refused[env] = true end
   end
-  local function record(living)
-    for _, b in ipairs(kept and living or {}) do
-      kept[b]:add(p.env.action_space:read(actions, b), p.reward[b], p.terminated[b] ~= 0, p.truncated[b] ~= 0, p:observations() + b * p.n)
-      if p.done[b] ~= 0 and b < o.most then kept[b]:write(("%s/episode-%d.mnt"):format(o.folder, o.first + b)) end
-    end
-  end
-  local outcomes, stopped = p:play { seed = o.seed, before = before, watch = function() actions = p:acting() end, after = record, pause = o.pause,
+  local outcomes, stopped = p:play { seed = o.seed, before = before, watch = album and function() album:before() end,
+    after = album and function() album:after() end, pause = o.pause,
     stops = function() return C.mn_interrupted() ~= 0 end }
   if stopped then return nil end
   for b, outcome in pairs(outcomes) do

@@ -49,12 +49,12 @@ local function extend(self, deadline)
   local all = true
   for k, track in ipairs(self.tracks) do
     local tick = last and track.timeline.ticks[last[k]]
-    all = all and (not tick or tick.ended or tick.over)
+    all = all and (not tick or tick.ended)
   end
   for k, track in ipairs(self.tracks) do
     local line, i = track.timeline, last and last[k] or 0
     local tick = line.ticks[i]
-    if tick and (tick.over or (tick.ended and not all)) then slot[k] = i
+    if tick and tick.ended and not all then slot[k] = i
     else
       if i + 1 > line.n and not line:extend(deadline) then return false end
       slot[k], moved = i + 1, true
@@ -131,7 +131,7 @@ function Playback:tick(clock, deadline)
     while self.due <= clock and C.mn_clock(false) < deadline and self:forward(deadline) do self.due = self.due + period end
     if period == 0 then self.due = clock end
   end
-  if not self.taken then self:look_ahead(deadline) end
+  self:look_ahead(deadline)
 end
 
 ---Computes the rest of the displayed episode, so that the timeline shows all of it.
@@ -145,21 +145,11 @@ function Playback:look_ahead(deadline)
   if #self.slots > known then self.dirty = true end
 end
 
--- ---- actions and interventions ----
+-- ---- interventions ----
 
 -- Drops the slots after the displayed one.
 local function cut(self)
   for at = #self.slots, self.at + 1, -1 do self.slots[at] = nil end
-end
-
----Takes an action in place of the agent, in the last track.
-function Playback:act(action, clock)
-  local k = #self.tracks
-  local line = self.tracks[k].timeline
-  if line.ticks[self.slots[self.at][k]].ended then return self:forward() end      -- to the next episode
-  if not line:act(self.slots[self.at][k], action) then return self:say("no action can be taken here", clock) end
-  cut(self)
-  self:forward()
 end
 
 ---Why no intervention is possible at the displayed step; nil: it is.
@@ -167,13 +157,12 @@ end
 function Playback:unchangeable()
   local source, slot = main(self).source, self.slots[self.at]
   if live(self) then return "this agent is still training; after training, r replays an episode that can be changed" end
-  if source.trajectory then return "a recorded trajectory cannot be changed; view the run instead" end
   if not (self.tracks[1].open and source.restore) or not slot then return "only an episode that an agent plays can be changed" end
   if #self.tracks > 1 and not self.original then
     return self.together and "two episodes are shown: close one first (c or x)" or "several agents are shown: close the others first (c or x)"
   end
   local tick = self.tracks[#self.tracks].timeline.ticks[slot[#self.tracks]]
-  if tick.ended or tick.over then return "this episode has ended" end
+  if tick.ended then return "this episode has ended" end
 end
 
 ---Applies an intervention at the displayed step and shows its episode next to the original one, in a second track.
@@ -201,7 +190,7 @@ function Playback:change(change, clock)
   if change.restarts_plan then               -- both run in the same pieces
     self.tracks[1].timeline:edit(slot[1], function()
       return function(source, at) if at == slot[1] then source:restart_plan() end end
-    end, nil, true)
+    end)
   end
   cut(self)
   self.dirty = true
@@ -260,7 +249,7 @@ function Playback:untouched(k) return k == 1 and self.original or self.tracks[k]
 ---@param wanted integer episodes
 ---@return boolean changed
 function Playback:scout(wanted, deadline)
-  if self.at == 0 or live(self) or self.taken or self.together then return false end
+  if self.at == 0 or live(self) or self.together then return false end
   local known = 0
   for k in ipairs(self.tracks) do
     local line = self:untouched(k)
@@ -333,7 +322,7 @@ end
 function Playback:ended(at)
   for k, track in ipairs(self.tracks) do
     local tick = track.timeline.ticks[self.slots[at or self.at][k]]
-    if not (tick.ended or tick.over) then return false end
+    if not tick.ended then return false end
   end
   return true
 end

@@ -309,13 +309,11 @@ end
 
 ---One step of the shown environment, as a snapshot.  `ended`: outcome of the previous episode.
 ---@param before fun(stepper: Stepper, ended: table?)? called between step() and forward(): to save, restore or change what is there
----@param action integer? taken in place of the sampled one
 ---@return table now
-function Stepper:next(before, action)
+function Stepper:next(before)
   local ended
   local b = self.env_index
   if self.acted then
-    if action then self.env.action_space:put(self:acting(), b, action) end
     self:step()
     if self.done[b] ~= 0 then
       ended = self.env:outcome(b)

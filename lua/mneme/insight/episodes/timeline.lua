@@ -1,11 +1,10 @@
 -- timeline.lua -- random access to all frames of a source.  Frames near the displayed one are kept; others are recomputed from a
--- saved moment.  An action or an intervention at any frame replaces everything after it.
+-- saved moment.  An intervention at any frame replaces everything after it.
 -- A source is anything with
---   next(before, action)  -> a snapshot (see frames.lua), nil if there is nothing new;
---                            snapshot.ended = { score, ret, length } where the previous episode has just ended;
---                            snapshot.over = true where none can follow
+--   next(before)          -> a snapshot (see frames.lua), nil if there is nothing new;
+--                            snapshot.ended = { score, ret, length } where the previous episode has just ended
 -- and, to go back, save() -> moment, bytes and restore(moment): see Stepper.  `before(source, ended)` is called after the
--- environment's step and before the agent's forward pass; `action` replaces the action that the agent chose.
+-- environment's step and before the agent's forward pass.
 local engine = require "mneme.base.engine"
 local frames = require "mneme.insight.episodes.frames"
 
@@ -17,15 +16,15 @@ local MOST_FRAMES, MOST_MOMENTS = 128e6, 128e6       -- bytes
 ---@field source table
 ---@field first integer the first frame that can be shown, from 1
 ---@field n integer the last known frame
----@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, outcome, over }
----@field marks table<integer, string> frames with an intervention: "taken" or its text
+---@field ticks table[] of each frame: { episode, step, start = frame its episode began with, ended, outcome }
+---@field marks table<integer, string> frames with an intervention: its text
 local Timeline = {}
 Timeline.__index = Timeline
 
 ---@return Timeline
 local function new(source)
   return setmetatable({ source = source, film = frames.new(), first = 1, n = 0, here = 0, looked_at = 1, ticks = {}, frames = {},
-    bytes = 0, moments = {}, moment_bytes = 0, actions = {}, edits = {}, marks = source.marks or {} }, Timeline)
+    bytes = 0, moments = {}, moment_bytes = 0, edits = {}, marks = {} }, Timeline)
 end
 
 -- Drops the frames farthest from the displayed one, where they can be recomputed; else the oldest.
@@ -44,12 +43,7 @@ local function make_room(self)
   end
 end
 
--- That an action was taken by hand at a frame, or an entry.
-local function done(at, action)
-  if type(action) == "table" then at.did = action else at.action = action end
-end
-
-local function put(self, i, make, over)
+local function put(self, i, make)
   local frame = self.frames[i]
   if frame then self.film:rewind(frame)
   else
@@ -57,15 +51,11 @@ local function put(self, i, make, over)
     self.frames[i], self.bytes = frame, self.bytes + frame.bytes
   end
   self.here = i
-  if self.actions[i] ~= nil then
-    done(frame, self.actions[i])
-    done(frame.history[#frame.history], self.actions[i])
-  end
   if i > self.n then
     local before = self.ticks[i - 1]
     local same = before and before.episode == frame.episode and (frame.outcome or frame.step > before.step)
     self.n, self.ticks[i] = i, { episode = frame.episode, step = frame.step, start = same and before.start or i,
-      ended = frame.outcome ~= nil, outcome = frame.outcome, over = over }
+      ended = frame.outcome ~= nil, outcome = frame.outcome }
   end
   make_room(self)
 end
@@ -101,39 +91,29 @@ local function remember(self, at, moment, bytes, last)
   if self.moment_bytes > MOST_MOMENTS then thin_out(self) end
 end
 
----Applies the interventions of frame `at`, before its forward pass.
----@return table[] notes for Recording:intervene
-function Timeline:intervene(at)
-  local notes = {}
-  for _, edit in ipairs(self.edits) do
-    for _, note in ipairs(at >= edit.i and edit.change(self.source, at) or {}) do notes[#notes + 1] = note end
-  end
-  return notes
-end
-
 -- Advances the source by one frame.  False: it has nothing new.
 local function advance(self)
   local i, last, waiting = self.here + 1, self.film.last, self.waiting
   if waiting then                                  -- the first frame of an episode follows the end of the last one
     self.waiting = nil
-    put(self, i, function() return self.film:add(waiting) end, waiting.over)
+    put(self, i, function() return self.film:add(waiting) end)
     return true
   end
   local saved, bytes
   local now = self.source:next(function(source, ended)
     local at = ended and i + 1 or i
     local near = newest(self.moments, at)
-    local wanted = not near or at - near.i >= EVERY or (at > near.i and (ended or at == self.wanted))
+    local wanted = not near or at - near.i >= EVERY or at > near.i and ended
     if source.save and wanted then saved, bytes = source:save() end
-    self:intervene(at)
-  end, self.actions[self.here])
+    for _, edit in ipairs(self.edits) do if at >= edit.i then edit.change(source, at) end end
+  end)
   if not now then return false end
   if now.ended and i > 1 then
-    put(self, i, function() return self.film:finish(now.ended, now.reward) end, now.over)
-    self.waiting = not now.over and now or nil
+    put(self, i, function() return self.film:finish(now.ended, now.reward) end)
+    self.waiting = now
     if saved then remember(self, i + 1, saved, bytes, self.film.last) end
   else
-    put(self, i, function() return self.film:add(now) end, now.over)
+    put(self, i, function() return self.film:add(now) end)
     if saved then remember(self, i, saved, bytes, last) end
   end
   return true
@@ -183,8 +163,6 @@ function Timeline:has(i) return self.frames[i] ~= nil end
 ---Computes one frame after the last known one; false: none is available now.
 ---@param deadline number?
 function Timeline:extend(deadline)
-  local last = self.ticks[self.n]
-  if last and last.over then return false end
   return (self.n == 0 or stand(self, self.n, deadline)) and advance(self)
 end
 
@@ -204,7 +182,7 @@ function Timeline:stop(i)
   local start = self.ticks[self.ticks[i].start]
   if not start.stop then
     for k = self.ticks[i].start, self.n do
-      if self.ticks[k].ended or self.ticks[k].over then start.stop = k break end
+      if self.ticks[k].ended then start.stop = k break end
     end
   end
   return start.stop
@@ -247,13 +225,12 @@ function Timeline:kept(i, step) return self.ticks[i] and self.frames[self.ticks[
 ---The source was used elsewhere: it is restored when it is needed next.
 function Timeline:lost() self.here, self.waiting = math.huge, nil end
 
--- Drops everything after frame i; with `hands`, actions taken by hand are kept.
-local function cut(self, i, hands)
+-- Drops everything after frame i.
+local function cut(self, i)
   for k = i + 1, self.n do
     if self.frames[k] then self.bytes, self.frames[k] = self.bytes - self.frames[k].bytes, nil end
-    self.ticks[k], self.marks[k] = nil, hands and self.marks[k] or nil
+    self.ticks[k], self.marks[k] = nil, nil
   end
-  for k in pairs(self.actions) do if k >= i and not hands then self.actions[k] = nil end end
   while #self.moments > 0 and self.moments[#self.moments].i > i do
     self.moment_bytes = self.moment_bytes - table.remove(self.moments).bytes
   end
@@ -264,52 +241,21 @@ local function cut(self, i, hands)
   end
 end
 
----Takes an action at frame i in place of the agent's: everything after it is dropped, and the next frame computed.
----@param i integer a frame that is not the end of an episode
----@return boolean done
-function Timeline:act(i, action)
-  if not self.source.restore or self.ticks[i].ended or self.ticks[i].over then return false end
-  cut(self, i)
-  self.actions[i], self.marks[i] = action, "taken"
-  if not stand(self, i) then return false end
-  done(self.frames[i], action)
-  self.film.last = self.frames[i]
-  return self:extend()
-end
-
 ---Applies an intervention before the forward pass of frame i: everything from there on is dropped and frame i recomputed.
 ---@param i integer a frame that is not the end of an episode
----@param make fun(source): (fun(source, at): table[]?) called once, before a step; the function it returns is called
----  between step() and forward() of every frame `at` from i on, and returns notes
+---@param make fun(source): fun(source, at) called once, before a step; the function it returns is called between step() and forward() of every
+---  frame `at` from i on
 ---@param text string? for the marks
----@param hands boolean? keep the actions taken by hand from i on
-function Timeline:edit(i, make, text, hands)
+function Timeline:edit(i, make, text)
   local from = newest(self.moments, i)
   go_back(self, from)
   local change = make(self.source)
-  cut(self, i, hands)
+  cut(self, i)
   if self.frames[i] then self.bytes, self.frames[i] = self.bytes - self.frames[i].bytes, nil end
   table.insert(self.edits, { i = i, make = make, change = change, text = text })
   if text then self.marks[i] = self.marks[i] and self.marks[i] .. ", " .. text or text end
   go_back(self, from)
   stand(self, i)
-end
-
----Restores the source to the beginning of the episode of frame i, before its first forward pass; afterwards it is lost().
----@return integer? first that frame; nil: it cannot be restored
-function Timeline:stand_before(i)
-  local first = self.ticks[i].start
-  local from = self.source.restore and newest(self.moments, first)
-  if from and from.i < first then
-    self.wanted = first
-    go_back(self, from)
-    while self.here < first and advance(self) do end
-    self.wanted, from = nil, newest(self.moments, first)
-  end
-  if not from or from.i ~= first then return nil end
-  go_back(self, from)
-  self:lost()
-  return first
 end
 
 ---A copy of this timeline up to its last frame.
@@ -318,12 +264,11 @@ end
 function Timeline:fork(source)
   local other = new(source)
   other.marks = {}
-  for _, key in ipairs { "frames", "moments", "actions", "edits", "marks" } do
+  for _, key in ipairs { "frames", "moments", "edits", "marks" } do
     for k, x in pairs(self[key]) do other[key][k] = x end
   end
   for i, tick in ipairs(self.ticks) do
-    other.ticks[i] = { episode = tick.episode, step = tick.step, start = tick.start, ended = tick.ended, outcome = tick.outcome,
-      over = tick.over }
+    other.ticks[i] = { episode = tick.episode, step = tick.step, start = tick.start, ended = tick.ended, outcome = tick.outcome }
   end
   if source ~= self.source then
     for k, edit in ipairs(self.edits) do other.edits[k] = { i = edit.i, make = edit.make, change = edit.make(source), text = edit.text } end

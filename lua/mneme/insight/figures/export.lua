@@ -3,7 +3,6 @@
 local data = require "mneme.insight.figures.data"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local latex = require "mneme.insight.figures.latex"
 local shell_word = require "mneme.base.shell_word"
 local svg = require "mneme.insight.figures.svg"
 local terminal = require "mneme.base.terminal"
@@ -37,10 +36,6 @@ end
 local writers = {
   svg = function(fig, path, o) files.write(path, { drawing(fig, o) }) end,
   csv = function(fig, path) files.write(path, { data.csv(fig) }) end,
-  tex = function(fig, path)
-    local head, rows, caption = data.table(fig)
-    files.write(path, { "% " .. caption:gsub("%c", " ") .. "; needs \\usepackage{booktabs}\n", latex.table(head, rows) })
-  end,
   png = function(fig, path, o) convert(fig, path, "png", o) end,
   pdf = function(fig, path, o) convert(fig, path, "pdf", o) end,
 }
@@ -72,13 +67,13 @@ export.words = { "width", "font", "title", "panels" }
 function export.kind(path)
   if type(path) ~= "string" then errors.usage(("the path of a figure is a %s, expected a text"):format(type(path))) end
   local kind = path:lower():match "%.(%w+)$"
-  if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf, .csv or .tex") end
+  if not writers[kind] then errors.usage(path .. ": expected a name ending in .svg, .png, .pdf or .csv") end
   return kind
 end
 
 ---Write a figure into a file.
 ---@param fig table see insight/figures/model.lua
----@param path string ends in .svg, .png, .pdf, .csv or .tex (a table)
+---@param path string ends in .svg, .png, .pdf or .csv
 ---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
 ---  panels = true or false: a panel for each line, default where lines are many }
 function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end

@@ -6,7 +6,6 @@
 --   lines    { { name, x = numbers, y = numbers, low, high = numbers or nil, seeds = { { x, y, seed = number or nil }, ... },
 --            style = k }, ... };
 --            style: drawn like the kth line, so that one thing looks the same in several figures
---   other_x  { { x = axis, lines = lines }, ... }: the same points against another x; a page has a switch
 --   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers, of = which seeds, or nil,
 --            marked = true: drawn so that it is found, style = k: in the colour of the kth line }, ... }; y nil: unknown
 --   cells    numbers by [row][column] of y.categories and x.categories, false: unknown; value: the axis of the values;
@@ -26,12 +25,12 @@ local function figure_with(more)
   return more
 end
 local shapes = {
-  lines = figure_with { lines = "table", references = "table", other_x = "table" }, bars = figure_with { bars = "table", references = "table" },
+  lines = figure_with { lines = "table", references = "table" }, bars = figure_with { bars = "table", references = "table" },
   heat = figure_with { cells = "table", faint = "table", thin = "table", value = "table" },
   axis = { label = "string", unit = "string", log = "boolean", range = "table", ticks = "table", categories = "table" },
   line = { name = "string", style = "number", x = "table", y = "table", low = "table", high = "table", seeds = "table" },
   bar = { name = "string", group = "string", y = "number", low = "number", high = "number", seeds = "table", of = "table", marked = true, style = "number" },
-  seed = { x = "table", y = "table", seed = true }, other = { x = "table", lines = "table", note = "string" },
+  seed = { x = "table", y = "table", seed = true },
   reference = { name = "string", y = "number" },
 }
 local kinds = { curves = "lines", lines = "lines", profile = "lines", bars = "bars", dots = "bars", heat = "heat" }
@@ -98,28 +97,9 @@ local function check_lines(lines, x, y, what)
   end
 end
 
--- The lines of other_x have the points of the lines, one by one.
-local function check_alike(lines, others, what)
-  if #others ~= #lines then refuse("%s has %d lines, expected the %d lines of the figure", what, #others, #lines) end
-  for i, line in ipairs(lines) do
-    local other = others[i]
-    local alike = other.name == line.name and #other.x == #line.x and #(other.seeds or {}) == #(line.seeds or {})
-    for k, seed in ipairs(alike and line.seeds or {}) do alike = alike and #other.seeds[k].x == #seed.x end
-    if not alike then refuse("%s, line %d: expected the points and the seeds of %s", what, i, line.name) end
-  end
-end
-
 local check = {}
 
-function check.lines(fig)
-  check_lines(fig.lines, fig.x, fig.y, "lines")
-  for i, other in ipairs(fig.other_x or {}) do
-    local what = ("other_x %d"):format(i)
-    check_axis(only(other, "other", what).x, what .. ": x")
-    check_lines(other.lines, other.x, fig.y, what)
-    check_alike(fig.lines, other.lines, what)
-  end
-end
+function check.lines(fig) check_lines(fig.lines, fig.x, fig.y, "lines") end
 
 function check.bars(fig)
   if not fig.bars then refuse "bars: expected a list of bars" end
@@ -166,17 +146,6 @@ function model.check(fig)
     number(r.y, fig.y, "reference " .. r.name)
   end
   return drawing
-end
-
----A figure for each thing that its lines are against: the first is the figure itself, which has been checked.
-function model.views(fig)
-  local views = { fig }
-  for i, other in ipairs(fig.other_x or {}) do
-    local note = fig.note and other.note and fig.note .. " " .. other.note or other.note or fig.note
-    views[i + 1] = { kind = fig.kind, title = fig.title, note = note, x = other.x, y = fig.y, lines = other.lines,
-      references = fig.references }
-  end
-  return views
 end
 
 return model

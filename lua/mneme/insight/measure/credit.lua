@@ -2,7 +2,7 @@
 -- is several numbers, of its log-probability, at step t with respect to what the agent observed k steps before.  The tools of POPGym Arcade
 -- (Wang et al. 2025, arXiv 2503.01450), with exact gradients.
 -- An episode runs again with its observations as leaves.  Gradients go back through one piece of it after another, from states kept before
--- each, so that a window can compute them between two frames.
+-- each, so that a long one takes no more memory.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.insight.episodes.interventions"
@@ -195,10 +195,6 @@ local function note(self, q, g, from, to, D)
           row.parts[p][of][s + 1], sum = math.sqrt(squares), sum + squares
         end
         row[of][s + 1] = math.sqrt(sum)
-        if q.keep then
-          row.gradients[of][s] = ffi.new("float[?]", D)
-          ffi.copy(row.gradients[of][s], g + at * D, 4 * D)
-        end
       end
       row.from = s
     end
@@ -234,17 +230,16 @@ end
 
 ---Begin to explain some steps.
 ---@param at integer[] steps, from 0
----@param keep boolean? keep the gradients by what the core reads, for Credit:pixels
 ---@return table question for Credit:work; rows = for each step { at, from = the earliest step that is known so far, value = number[],
 ---  action = number[] (by step + 1), parts = { { value, action } ... } in the order of Credit.parts }, done, reached
-function Credit:ask(at, keep)
-  local q = { at = at, last = 0, rows = {}, reached = 0, keep = keep, done = false }
+function Credit:ask(at)
+  local q = { at = at, last = 0, rows = {}, reached = 0, done = false }
   for i, t in ipairs(at) do
     if t % 1 ~= 0 or t < 0 or t >= self.episode.T then
       errors.raise(("credit: step %s of an episode of %d, expected 0 to %d"):format(tostring(t), self.episode.T, self.episode.T - 1))
     end
     q.last = math.max(q.last, t)
-    q.rows[i] = { at = t, from = t + 1, value = {}, action = {}, parts = {}, pictures = {}, gradients = { value = {}, action = {} } }
+    q.rows[i] = { at = t, from = t + 1, value = {}, action = {}, parts = {} }
     for p = 1, #self.parts do q.rows[i].parts[p] = { value = {}, action = {} } end
   end
   q.piece = self.whole and 0 or math.floor(q.last / PIECE)
@@ -260,36 +255,6 @@ function Credit:work(q)
   while not self.states[k] do k = k - 1 end
   if k < q.piece and not self.whole then carry(self, k) else back(self, q) end
   return q.done
-end
-
----What a picture's pixels do: the size of the gradient by each of them, over its channels, whose values count from 0 to 1.
----@param row table of a question that keeps gradients
----@param of string "value" or "action"
----@param step integer
----@return ffi.cdata*? sizes float[Y * X]; nil: the agent reads no pictures, or that step is not known
----@return integer? rows
----@return integer? columns
-function Credit:pixels(row, of, step)
-  local agent, space, g = self.agent, self.space, row.gradients[of][step]
-  if not g or #space.shape ~= 3 or space.dtype ~= "u8" or (space.codes or 0) > 0 then return nil end
-  local rows, cols, channels = unpack(space.shape)
-  local key = of .. step
-  if row.pictures[key] then return row.pictures[key], rows, cols end
-  local n, seen = rows * cols * channels, self.episode.x[step + 1]
-  local picture = tensor.new { shape = { 1, 1, rows, cols, channels }, grad = true }
-  local size, x = ffi.new("float[?]", rows * cols), picture:data()
-  for i = 0, n - 1 do x[i] = seen:byte(i + 1) / 255 end
-  local d = agent.torso.d_out
-  local weights = tensor.new { shape = { 1, 1, d } }
-  ffi.copy(weights:data(), g, 4 * d)
-  local by = gradients.grad(ops.sum { x = agent.torso(picture) * weights }, picture):data()
-  for i = 0, rows * cols - 1 do
-    local squares = 0
-    for c = 0, channels - 1 do squares = squares + by[i * channels + c] ^ 2 end
-    size[i] = math.sqrt(squares)
-  end
-  row.pictures[key] = size
-  return size, rows, cols
 end
 
 ---Credit of every earlier step for the value and the chosen action at some steps of an episode.  A gradient's size is its 2-norm over the values of
@@ -353,36 +318,32 @@ function credit.action_words(agent, name)
   return (agent.kind.each or "log-probability") .. " of " .. name
 end
 
----What one step depends on: for each gradient a row for the whole observation of a step, and for the parts of it that count most.
+---What one step depends on: a row for the whole observation of a step, and for the parts of it that count most.
 ---@param row table of Credit:ask
 ---@param parts table[] of credit.parts
----@param of table<string, string> what the gradients are called: { value = "value" }, { action = "logit of up" } or both
----@param most integer? parts at most, of each gradient
+---@param what string "value" or "action"
+---@param name string what that gradient is called: "logit of up"
+---@param most integer parts at most
 ---@return PartMap
----@return table<string, number> past the share of each gradient that is of earlier observations; nil where it is zero
-function credit.view(row, parts, of, most)
-  local rows, cells, steps, past = {}, {}, {}, {}
+function credit.view(row, parts, what, name, most)
+  local rows, cells, steps, order, kept = {}, {}, {}, {}, {}
   for s = 0, row.at do steps[s + 1] = s end
-  for _, what in ipairs { "value", "action" } do
-    local function sum(list)
-      local all = 0
-      for s = row.from, row.at do all = all + list[s + 1] end
-      return all
-    end
-    local whole = sum(row[what])
-    local function add(word, list, text)
-      rows[#rows + 1], cells[#rows + 1] = { word = word, text = text or word, short = text and "  " .. word }, {}
-      for s = row.from, row.at do cells[#rows][s + 1] = { share = whole > 0 and list[s + 1] / whole or 0 } end
-    end
-    local order, kept = {}, {}
-    for p in ipairs(of[what] and #parts > 1 and parts or {}) do order[p] = { p, sum(row.parts[p][what]) } end
-    table.sort(order, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
-    for k = 1, math.min(most or #order, #order) do kept[order[k][1]] = true end
-    if of[what] then add(of[what], row[what]) end
-    for p, part in ipairs(parts) do if kept[p] then add(part.name, row.parts[p][what], of[what] .. " by " .. part.name) end end
-    past[what] = whole > 0 and 1 - (row[what][row.at + 1] or 0) / whole or nil
+  local function sum(list)
+    local all = 0
+    for s = row.from, row.at do all = all + list[s + 1] end
+    return all
   end
-  return credit.shares(rows, steps, cells, "by the observation of step"), past
+  local whole = sum(row[what])
+  local function add(word, list, text)
+    rows[#rows + 1], cells[#cells + 1] = { word = word, text = text or word, short = text and "  " .. word }, {}
+    for s = row.from, row.at do cells[#rows][s + 1] = { share = whole > 0 and list[s + 1] / whole or 0 } end
+  end
+  for p in ipairs(#parts > 1 and parts or {}) do order[p] = { p, sum(row.parts[p][what]) } end
+  table.sort(order, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
+  for k = 1, math.min(most, #order) do kept[order[k][1]] = true end
+  add(name, row[what])
+  for p, part in ipairs(parts) do if kept[p] then add(part.name, row.parts[p][what], name .. " by " .. part.name) end end
+  return credit.shares(rows, steps, cells, "by the observation of step")
 end
 
 return credit

@@ -363,12 +363,12 @@ end
 
 ---The displayed episode as a page keeps it.
 ---@param shown Viewer without controls
----@param options table? { open = the step to show first, 0; most = steps, of a longer episode the first ones, 2000; share = 1: of the cells of
----  heat maps; seconds = 0: that panels may compute in all; width, height of the page, theme of its picture, on = function(i, n): after each step }
+---@param options table? { open = the step to show first, 0; seconds = 0: that panels may compute in all; width, height of the page,
+---  theme of its picture, on = function(i, n): after each step }
 ---@return table data { title, source, story, steps = sentences, outcomes, width, height, left_out, most_steps, open, picture, packed = what painter.js reads }
 function episode_data.of(shown, options)
   options = options or {}
-  local most, deadline = options.most or MOST_STEPS, C.mn_clock(false) + (options.seconds or 0)
+  local most, deadline = MOST_STEPS, C.mn_clock(false) + (options.seconds or 0)
   local width, height = options.width or scene.default_width, options.height or scene.default_height
   if shown.at == 0 then shown:forward() end
   while shown:tick_of(1).step < most and not shown:ended() and shown:forward() do end
@@ -389,7 +389,7 @@ function episode_data.of(shown, options)
   local told = now.story and now.story() or now.shared_story and now.shared_story()
   if told and #told.sentences > 0 then data.story = ("%d episodes: %s"):format(told.episodes, table.concat(told.sentences, " ")) end
   if to - from >= most then to, data.left_out = from + most - 1, true end
-  pages = film(painter, (options.share or 1) * CELLS / (to - from + 1))
+  pages = film(painter, CELLS / (to - from + 1))
   for slot = from, to do
     draw(slot)
     pages:add(true)

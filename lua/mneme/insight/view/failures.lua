@@ -73,7 +73,7 @@ return function(Viewer)
     local i = place_of(self, list) + by
     while list[i] and not self:wanted(list[i]) do i = i + by end
     if list[i] then return self:to_start(list[i].start, clock) end
-    if by < 0 or source.trajectory or #list >= HUNT then
+    if by < 0 or #list >= HUNT then
       return self:say(by < 0 and ("no %s before this episode"):format(self:sought_text()) or ("no %s after this one in %d episodes"):format(
         self:sought_text(), #list), clock)
     end

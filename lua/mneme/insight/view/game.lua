@@ -1,35 +1,35 @@
 -- game.lua -- an environment that a person plays, step by step, without its window: what the agent would see, the true state for
--- who asks for it (Tab), a ghost beside it, and a card with the scores at the end.
+-- who asks for it (Tab), and a card with the scores at the end.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local frames = require "mneme.insight.episodes.frames"
 local action_keys = require "mneme.insight.view.action_keys"
 local single = require "mneme.envs.single"
-local trajectory_writer = require "mneme.insight.episodes.trajectory_writer"
+local episode_arrays = require "mneme.insight.episodes.episode_arrays"
 
 local C = engine.C
 local game = {}
 
 ---@class Game: Single a client of insight/view/window.lua
----@field results table[] of the finished episodes: { score, ret, length, ghost = its outcome, looked = true after Tab }
+---@field results table[] of the finished episodes: { score, ret, length, looked = true after Tab }
 local Game = {}
 Game.__index = setmetatable(Game, single)
 
 ---Begin a game.
 ---@param env Env with one environment
----@param o table? scene (a scene), blind, record = FILE.mnt, ghost (a Ghost)
+---@param o table? scene (a scene), blind, record = FILE.npz
 ---@return Game
 function game.new(env, o)
   o = o or {}
-  local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, ghost = o.ghost, period = 0.5, dirty = true,
+  local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
     fair = frames.new(), open = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
   single.set_up(self, env)
   self.hand = action_keys.hand(env.action_space)
   self.names = self.hand.names
   self.action_of, self.labels, self.types = action_keys.divide(self.names)
   self.pad_labels = self.types and self.labels or action_keys.add_pad(#self.names, self.action_of)
-  if o.record then self.recording = trajectory_writer.new(env, 0, { about = { title = env.id .. ", played by hand" } }) end
+  if o.record then self.recording = episode_arrays.new(env, 0, { title = env.id .. ", played by hand" }) end
   self:restart(env.seed)
   return self
 end
@@ -65,7 +65,6 @@ end
 local function begin(self)
   self.step, self.ret, self.last, self.reward[0], self.over, self.card, self.looked = 0, 0, nil, 0, false, nil, self.cheats
   self.start = self.env:save(0)
-  if self.ghost then self.ghost:begin(self.start) end
   look(self)
 end
 
@@ -77,8 +76,8 @@ function Game:restart(seed, start)
   if start then self.env:restore(0, start, self.obs) else self.env:reset_raw(self.obs, seed) end
   if self.step and not self.over then self.episode = self.episode + 1 end
   if self.recording then
-    self.recording:begin(self.obs)
-    self.path = files.free_name(self.record:gsub("%.mnt$", ""), "mnt")
+    self.recording:begin()
+    self.path = files.free_name(self.record:gsub("%.npz$", ""), "npz")
   end
   begin(self)
 end
@@ -103,8 +102,6 @@ end
 ---@param result table of results
 function Game:card_of(result)
   local lines = { { name = result.looked and "you, with Tab" or "you", score = result.score, ret = result.ret, length = result.length } }
-  local g = result.ghost
-  if self.ghost then lines[2] = { name = self.ghost.name, score = g and g.score, ret = g and g.ret, length = g and g.length } end
   local known = self.env.reference or {}
   if known.best or known.best_return then lines[#lines + 1] = { name = "perfect play", score = known.best, ret = known.best_return } end
   return lines
@@ -113,7 +110,7 @@ end
 -- The end: both films have the last frame again, with the action that led there.
 local function finish(self, action)
   local outcome = self:outcome()
-  local result = { score = outcome.score, ret = outcome.ret, length = outcome.length, looked = self.looked, ghost = self.ghost and self.ghost:finish() }
+  local result = { score = outcome.score, ret = outcome.ret, length = outcome.length, looked = self.looked }
   self.results[#self.results + 1] = result
   self.source, self.card = sum_up(self), self:card_of(result)
   local more = { source = self.source, action = type(action) == "number" and action or nil, did = type(action) == "table" and action or nil }
@@ -143,8 +140,9 @@ function Game:take(action)
     self.refused = self.env.action_space:words(action) .. " is not allowed now"
     return
   end
-  self:act(action, self.recording)
-  if self.ghost then self.ghost:move() end
+  if self.recording then self.recording:see(self.obs) end
+  self:act(action)
+  if self.recording then self.recording:add(self.action, self.reward[0], self.terminated[0] ~= 0, self.truncated[0] ~= 0) end
   self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
   if self.ended then finish(self, action) else look(self) end
 end
@@ -196,8 +194,7 @@ function Game:page()
   if self.over then status.note = self.source .. "; space: the next one" end
   local frame = self.cheats and self.open_frame or self.fair_frame
   return self.scene, setmetatable({ status = status, keys = self.by_pad and self.pad_labels or self.labels, hand = self.hand, cheats = self.cheats,
-    card = self.card,
-    ghost = self.ghost and self.ghost:shown(self.cheats or self.over) or nil }, { __index = frame })
+    card = self.card }, { __index = frame })
 end
 
 return game

@@ -5,7 +5,6 @@ local background_map = require "mneme.insight.view.background_map"
 local screen_capture = require "mneme.insight.view.screen_capture"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
 local state_arrays = require "mneme.models.state_arrays"
 local action_keys = require "mneme.insight.view.action_keys"
 local menu = require "mneme.insight.view.menu"
@@ -13,8 +12,6 @@ local intervention_options = require "mneme.insight.episodes.intervention_option
 local interventions = require "mneme.insight.episodes.interventions"
 local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
-local spaces = require "mneme.envs.spaces"
-local episode_recorder = require "mneme.insight.episodes.episode_recorder"
 local failures = require "mneme.insight.view.failures"
 local moments = require "mneme.insight.view.moments"
 local viewer_page = require "mneme.insight.view.viewer_page"
@@ -151,8 +148,6 @@ local commands = {
   { "n", "n", "next environment (live)", next_env },
   { "l", "l", "select a layer", function(self) cycle(self, "layer", (layers_of(self))) end },
   { "j", "j", "select a head", function(self) cycle(self, "head", select(2, layers_of(self))) end },
-  { "g", "g", "attention by steps ago, in growing spans", function(self) self.selection.ago = not self.selection.ago or nil end },
-  { "k", "k", "take over / hand back", function(self, clock) self:take(clock) end },
   { "i", "i", "intervene at this step", function(self, clock) self:offer(clock) end },
   { "[", "[", "older checkpoint", function(self, clock) self:checkpoint(-1, clock) end },
   { "]", "]", "newer checkpoint", function(self, clock) self:checkpoint(1, clock) end },
@@ -163,7 +158,6 @@ local commands = {
   { "v", "v", "start / stop a video", function(self, clock, paint)
     self:say(self.screen_capture:stop() or self.screen_capture:begin(self:frame(1), select(2, paint())), clock)
   end },
-  { "w", "w", "save the episode (.mnt)", function(self, clock) self:write(clock) end },
   { "t", "t", "dark / light theme", function(self) self.theme = self.theme == "light" and "dark" or "light" end },
   { "h", "h", "this help", function(self) self:show_help(not self.help) end },
 }
@@ -180,33 +174,6 @@ help[#help + 1] = { "q  Esc", "quit; Esc closes a pair first" }
 ---Help stands over a page that is paused; what was playing plays on after it, unless another key was pressed.
 function Viewer:show_help(on)
   self.help, self.playing, self.resumes = on, not on and (self.playing or self.resumes == true), on and self.playing
-end
-
----Let the user act in place of the agent, or hand back to it.
-function Viewer:take(clock)
-  if self.taken then
-    self.taken = nil
-    return self:say("the agent acts again", clock)
-  end
-  if not self:source().restore or not self.tracks[#self.tracks].open or self.at == 0 then
-    return self:say("only an agent that plays an episode can be taken over", clock)
-  end
-  local now, told = self:frame(1), {}
-  local hand = action_keys.hand(now.space or spaces.discrete(now.actions))
-  local actions, labels = action_keys.divide(hand.names)
-  for i, label in ipairs(labels) do told[i] = label .. " " .. hand.names[i] end
-  if hand:waits() then told[#told + 1] = "space takes them" end
-  action_keys.add_pad(#hand.names, actions)
-  self.taken, self.playing = { actions = actions, labels = labels, told = table.concat(told, ", "), hand = hand }, false
-end
-
--- One of the hand's names was pressed, or, of several numbers, all that is set is taken.
-local function by_hand(self, i, clock)
-  local hand = self.taken.hand
-  local action
-  if i then action = hand:press(i) else action = hand:take() end
-  if action ~= nil then return self:act(action, clock) end
-  self:say(hand.space:words(hand.numbers) .. "; space takes it", clock)
 end
 
 ---Open the menu of interventions at this step.
@@ -269,17 +236,6 @@ function Viewer:show_scene(name)
   self.scene_name, self.dirty, self.full = name, true, nil
 end
 
--- Save an episode of a track; returns a text for the user.
-local function write_track(track, frame_number)
-  local rec, whole, problem = episode_recorder.export(track.timeline, frame_number)
-  track.timeline:lost()
-  if not rec then return nil end
-  local stem = ("mneme-%d%s"):format(track.timeline.ticks[frame_number].episode, #rec.interventions > 0 and "-changed" or "")
-  local path = files.free_name(stem, "mnt")
-  rec:write(path)
-  return path .. (problem and " – " .. problem or whole and "" or (", first %d steps only"):format(rec.steps))
-end
-
 ---Show the displayed episode without and with a part of the memory erased at a step, as a cell of the map says, or held from it on.
 ---@param kind string "erase" or "hold"
 ---@param word string the part
@@ -292,7 +248,7 @@ function Viewer:without(kind, word, at, clock)
   local from, to = self:episode()
   for slot = from, to do
     local tick = self.tracks[1].timeline.ticks[self.slots[slot][1]]
-    if tick.step == at and not tick.ended and not tick.over then
+    if tick.step == at and not tick.ended then
       self:seek(slot)
       local spec = { kind = kind, what = word }
       if self:intervene({ text = interventions.text(spec), specs = { spec } }, nil, clock) then
@@ -311,7 +267,7 @@ local function follow(self, clock)
   local list, shown = self.tracks[1].open "checkpoints", self:source().steps
   local newest = list[#list]
   if not (newest and shown and newest > shown) or newest == self.passed then return end
-  if not self.playing or #self.tracks > 1 or self.taken or self.menu or self.help then
+  if not self.playing or #self.tracks > 1 or self.menu or self.help then
     self.passed = newest
     return self:say(("a newer checkpoint, of %.0f steps, is there: ] shows it"):format(newest), clock)
   end
@@ -353,23 +309,6 @@ function Viewer:measure(deadline)
   return changed
 end
 
----Save the displayed episode of every track as a trajectory.
-function Viewer:write(clock)
-  local written = {}
-  engine.C.mn_lose_nothing(false)
-  if self:source().live or self:source().trajectory or self.at == 0 then
-    return self:say("only episodes that an agent plays can be saved", clock)
-  end
-  for k, track in ipairs(self.tracks) do
-    local ok, text = pcall(write_track, track, self.slots[self.at][k])
-    if not ok and not errors.is(text) then error(text, 0) end
-    text = ok and text or not ok and text.message
-    if not text then return self:say("the beginning of this episode is no longer kept", clock) end
-    written[#written + 1] = text
-  end
-  self:say("saved " .. table.concat(written, " and "), clock)
-end
-
 -- A key while the menu is open.
 local function key_of_menu(self, key, clock)
   local chosen, open = self.menu:key(key)
@@ -386,11 +325,6 @@ function Viewer:key(key, clock, paint)
   if self.prompt then return self:key_of_search(key, clock) end
   if self.help and key == action_keys.ESCAPE then return self:show_help(false) end
   if self.help and key ~= ("h"):byte() then self.resumes = nil end
-  if self.taken then
-    local action = self.taken.actions[key]
-    if action or key == 32 and self.taken.hand:waits() then by_hand(self, action, clock) return false end
-    if key == action_keys.ESCAPE then self:take(clock) return false end
-  end
   if key == action_keys.ESCAPE and #self.tracks > 1 and (self.original or self.together) then self:close(1, clock) return false end
   if key == ("q"):byte() or key == action_keys.ESCAPE then return true end
   if by_key[key] then by_key[key](self, clock, paint) end
@@ -471,7 +405,6 @@ function Viewer:pointer(what, x, y, by, clock, paint)
   elseif spot and spot.visit then self:visit((x - box.x) / box.w * spot.visit - (spot.cells and 0.5 or 0))
   elseif spot and spot.start then self:to_start(spot.start, clock)
   elseif spot and spot.scene then self:show_scene(spot.scene)
-  elseif spot and spot.action and self.taken then by_hand(self, spot.action, clock)
   elseif spot and (spot.erase or spot.hold) then self:without(spot.erase and "erase" or "hold", spot.erase or spot.hold, spot.at, clock)
   elseif spot and (spot.select or spot.steps) then click(self, spot, box, x)
   elseif what == "press" and by == 1 then self.dragged = { x, y }

@@ -24,10 +24,7 @@ local function status_of(self)
   elseif source.live then
     speed = "live"
     note = note or self.late and ("nothing new of the training for %d s: it updates, or waits for a processor"):format(self.late) or nil
-  elseif source.trajectory and self:tick_of(1).over then
-    speed, note = "over", note or "end of the trajectory; r restarts its last episode"
   end
-  if self.taken then note = note or "your move: " .. self.taken.told .. "; k or Esc hands back" end
   if self.prompt then note = ("look for: %s_   (return<0.5  length>30  seed=17  drawn  pinned; Enter, Esc)"):format(self.prompt) end
   return { playing = self.playing, speed = speed, hint = "h: help", note = note, steps = speed_text(playback.speeds[self.speed]) }
 end
@@ -59,7 +56,7 @@ local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
   local more = { selection = self.selection, focus = self.selection, pointed = self.pointed,
-    status = k == 1 and status or nil, keys = self.taken and self.taken.labels or nil, hand = self.taken and self.taken.hand or nil }
+    status = k == 1 and status or nil }
   local causes = self:causes_of(k)
   if causes then
     more.story = function(why)
@@ -136,10 +133,9 @@ local function bar_of(self, status)
   local effect = self.effect and self.effect.job
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
     live = source.live, run = self:frame(1).run, selection = self.selection, checkpoint = source.steps, follows = self.followed and self.follows,
-    taken = self.taken ~= nil,
     movie = self.screen_capture.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, step = self:frame(1).step,
-    can_change = not source.live and not source.trajectory, changeable = self:unchangeable() == nil,
+    can_change = not source.live, changeable = self:unchangeable() == nil,
     scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), reasons = decisions.reasons,
     effect = effect and effect:text(better(self)) or nil, said = said_of(self) }
 end

@@ -1,6 +1,6 @@
 -- integrity.lua -- is the folder of a run or study as it was written: no file altered, removed or added (runs/manifest.lua), each run the one that
--- its study names, episodes replay, code and data as they were.  `mneme check` asks for all of it; reports and comparisons, whose numbers depend on
--- it, for what costs little: episodes are not replayed there.
+-- its study names, code and data as they were.  `mneme check` asks for all of it; reports and comparisons, whose numbers depend on it, for what
+-- costs little.
 local checkpoints = require "mneme.runs.checkpoints"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -11,8 +11,6 @@ local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local run_starts = require("mneme.runs.folder").starts
 local folder = require "mneme.lab.study.folder"
-local trajectory = lazy "mneme.insight.episodes.trajectory"
-local trajectory_replay = lazy "mneme.insight.episodes.trajectory_replay"
 
 local C = engine.C
 local MOST_OF_A_RUN, MOST_RUNS = 3, 8               -- sentences of a report
@@ -20,33 +18,7 @@ local integrity = {}
 
 local function say(list, form, ...) list[#list + 1] = form:format(...) end
 
--- Adds episodes that do not replay.  One whose environment cannot be made here, or whose code or program is another now, is only noted.
-local function check_episodes(path, found, other_code)
-  local count, unseen, why = 0, 0, nil
-  for _, name in ipairs(files.list(path .. "/episodes")) do
-    if name:find "%.mnt$" then
-      count = count + 1
-      local whole, recorded = xpcall(trajectory.read, errors.handler, path .. "/episodes/" .. name)
-      local made, replay = whole, nil
-      if whole then made, replay = xpcall(trajectory_replay.new, errors.handler, recorded) end
-      local ran, problem = made, nil
-      if made then ran, problem = xpcall(replay.verify, errors.handler, replay) end
-      if not whole then say(found.bad, "episodes/%s: %s", name, recorded.message)
-      elseif not made then
-        local hint = replay.hint and (" (%s)"):format(replay.hint) or ""
-        unseen, why = unseen + 1, why or replay.message:gsub("^%S*/episodes/%S+: cannot be replayed: ", "") .. hint
-      elseif not ran or problem then
-        local text = ("episodes/%s: %s"):format(name, ran and problem or problem.message)
-        if other_code then found.notes[#found.notes + 1] = text .. "; the code that replays it is not the run's"
-        else found.bad[#found.bad + 1] = text end
-      end
-    end
-  end
-  if unseen > 0 then say(found.notes, "%d of %d episodes not replayed: %s", unseen, count, why) end
-  return count
-end
-
--- Adds which code, data and program are others now, and what the run's history says; files of code that it keeps; are any of them others?
+-- Adds which code, data and program are others now, and what the run's history says; how many files of code it keeps.
 local function check_code(path, info, found, light)
   local changes, versions, history = run_sources.changes(path, info), run_sources.versions(info), type(info.history) == "table" and info.history or {}
   local count, last = 0, history[#history]
@@ -57,14 +29,15 @@ local function check_code(path, info, found, light)
     count = count + #version.source
     if i > 1 then say(found.notes, "from step %.0f on it ran other code or data: %s", version.from_step, version.folder) end
   end
-  local rebuilt = not light and type(last) == "table" and last.program_checksum ~= run_sources.program()
-  if rebuilt then say(found.notes, "it was made by another build of Mneme%s", last.program and " (" .. tostring(last.program) .. ")" or "") end
+  if not light and type(last) == "table" and last.program_checksum ~= run_sources.program() then
+    say(found.notes, "it was made by another build of Mneme%s", last.program and " (" .. tostring(last.program) .. ")" or "")
+  end
   if #versions == 0 then say(found.notes, "it kept no code: an earlier version of Mneme made it") end
-  return count, #changes > 0 or #versions > 1 or rebuilt               -- an episode may be of the version before
+  return count
 end
 
 ---Checks a run's folder.
----@param light boolean? episodes are not replayed, and the program is not looked at
+---@param light boolean? the program is not looked at
 ---@param found Findings? with what is known of the run: imported, done
 ---@return Findings found see runs/manifest.lua
 ---@return string summary what was there
@@ -72,13 +45,12 @@ function integrity.run(path, light, found)
   found = found or { bad = {}, notes = {} }
   local info = run_folder.read_info(path)
   manifest.check(path, info, found)
-  local kept, others = check_code(path, info, found, light)
+  local kept = check_code(path, info, found, light)
   if light then return found, "" end
-  local lines, list, episodes = 0, checkpoints.list(path), check_episodes(path, found, others)
+  local lines, list = 0, checkpoints.list(path)
   for text in files.pieces(path .. "/metrics.jsonl", 0, nil, 2 ^ 20) do lines = lines + select(2, text:gsub("\n", "")) end
   if #list == 0 and not info.study and not found.imported then found.notes[#found.notes + 1] = "it has no checkpoint" end
-  return found, ("%d lines of log, %d checkpoints, %d episodes, %d source files, %d starts"):format(lines, #list, episodes, found.imported and 0 or kept,
-    #(info.history or {}))
+  return found, ("%d lines of log, %d checkpoints, %d source files, %d starts"):format(lines, #list, found.imported and 0 or kept, #(info.history or {}))
 end
 
 ---Checks a run of a study, and that it is the one that the study names.
@@ -94,7 +66,7 @@ function integrity.run_of_study(r, light)
     say(found.bad, "result.json: is of step %.0f, the newest checkpoint of step %.0f", r.metrics.steps, list[#list].step)
   end
   if found.imported then
-    say(found.notes, "it was imported from %s: settings and results, without code, checkpoints and episodes", tostring(r.kept.file))
+    say(found.notes, "it was imported from %s: settings and results, without code and checkpoints", tostring(r.kept.file))
   end
   if r.status == "open" then found.notes[#found.notes + 1] = "it has no result yet: mneme sweep goes on with it" end
   return found, summary

@@ -1,12 +1,11 @@
 -- report.lua -- write the report of a study (a sweep's folder, or a file of finished runs), or of runs: as one self-contained HTML page, as
--- Markdown or as LaTeX.  First the question, a card for each claim, the main figure and what the evidence is worth; then results, method,
+-- Markdown.  First the question, a card for each claim, the main figure and what the evidence is worth; then results, method,
 -- settings and runs.
 -- Prose comes from the study's script and from the .md file of the same name, everything else from the runs.  The page of
 -- an unfinished study says so, so it can be written at any time.
 local blocks = require "mneme.lab.reports.page.blocks"
 local claims = require "mneme.lab.study.claims"
 local declaration_file = require "mneme.lab.study.declaration_file"
-local report_episode = require "mneme.lab.reports.report_episode"
 local errors = require "mneme.base.errors"
 local export = require "mneme.insight.figures.export"
 local figure = require "mneme.lab.study.figure"
@@ -28,7 +27,7 @@ local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
-local page_text = require "mneme.lab.reports.page.text"
+local markdown = require "mneme.lab.reports.page.markdown"
 local setting_types = require "mneme.base.setting_types"
 local report_claims = require "mneme.lab.reports.report_claims"
 local report_strings = require "mneme.lab.reports.report_strings"
@@ -183,11 +182,10 @@ local function compose(study, source, options)
     report_claims.section(out, v, i, spec, m and report_strings.shown_in:format(m.place, m.place))
     if m and not m.shown then show_figure(out, m) end
   end
-  filled(3, "verdicts", function() report_claims.table(out, judged, spec) end)
+  if #judged > 0 then out:paragraphs(report_strings.statistics, "dim") end
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
-  if options.episode then report_episode.write(out, study) end
   plain_runs.differences(out, study, #judged == 0 and spec or {})
   report_results.published(out, study, spec, texts.published_values)
   part(3, "numbers")
@@ -195,11 +193,10 @@ local function compose(study, source, options)
   write "beyond"
   part(2, "method")
   write("model", 3, report_method.model)
-  write("objective", 3, function() report_method.objective(out, runs, source.defaults) end)
+  write("objective", 3, report_method.objective)
   write("data", 3, report_method.data)
-  part(3, "hyperparameters")
-  out:fold(report_strings.settings, function()
-    report_method.hyperparameters(out, runs, source.defaults, texts, report_method.sources(study, source))
+  write("hyperparameters", 3, function()
+    out:fold(report_strings.settings, function() report_method.hyperparameters(out, runs, source.defaults, setting_types.show(study.info.settings or "")) end)
   end)
   report_results.tuning(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
   write("implementation", 3, report_method.checks)
@@ -228,32 +225,29 @@ end
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
 ---  others = how many runs are not of those } as known
----@param options table? { beside = false: the page is not in the study's folder; episode = true: with episodes of runs }
+---@param options table? { beside = false: the page is not in the study's folder }
 ---@return table<string, table> figures by their ids
 function report.html(study, source, options)
   local out, opening, made = compose(study, source, options or {})
   return html.write(out, opening, report_strings.contents), by_id(made)
 end
 
----A study as a file: HTML, Markdown or LaTeX by the end of its name; figures of the latter two are files in a folder next to it.
+---A study as a file: Markdown where its name ends in .md, with its figures as files in a folder next to it, else HTML.
 ---@return table<string, table> figures by their ids
 function report.write(path, study, source, options)
-  local kind = path:lower():match "%.(%w+)$"
-  if kind ~= "md" and kind ~= "tex" then
+  if path:lower():match "%.(%w+)$" ~= "md" then
     local page, made = report.html(study, source, options)
     files.write(path, { page })
     return made
   end
   local out, opening, made = compose(study, source, options or {})
-  local beside, left = path:gsub("%.%w+$", "-figures"), {}
+  local beside = path:gsub("%.%w+$", "-figures")
   if next(by_id(made)) then files.make_folder(beside) end
-  local function place(block, as)
-    local file = ("%s/%s.%s"):format(beside, block.id, as)
-    export.write_or_svg(by_id(made)[block.id], file, { title = false }, left)
+  files.write(path, { markdown.write(out, opening, function(block)
+    local file = ("%s/%s.svg"):format(beside, block.id)
+    export.write(by_id(made)[block.id], file, { title = false })
     return beside:match "[^/]*$" .. file:sub(#beside + 1)
-  end
-  files.write(path, { page_text.write(out, opening, kind, place) })
-  export.say_left_out(left)
+  end) })
   return by_id(made)
 end
 
@@ -268,7 +262,7 @@ end
 
 -- ---- the command ----
 
-local drawn_as = { "svg", "csv", "tex", "pdf", "png" }
+local drawn_as = { "svg", "csv", "pdf", "png" }
 
 -- The script of a study: where it was, or an experiment of that name.
 local function find_script(given, study)
@@ -342,7 +336,7 @@ local function write_figures(o, made)
     files.make_folder(o.figures)
     local before = #left
     for _, kind in ipairs(drawn_as) do export.write_or_svg(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing, left) end
-    print(("%s/%s: .svg .csv .tex%s"):format(o.figures, name, #left == before and " .pdf .png" or ""))
+    print(("%s/%s: .svg .csv%s"):format(o.figures, name, #left == before and " .pdf .png" or ""))
   end
   export.say_left_out(left)
 end
@@ -372,7 +366,7 @@ local function write_report(o)
   if not swept then
     source_files.folder = o.paths[1]
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
-    local made = report.write(to, study, { unsound = unsound(study) }, { beside = false, episode = o.episode })
+    local made = report.write(to, study, { unsound = unsound(study) }, { beside = false })
     print(to)
     write_figures(o, made)
     next_step.say { #o.paths > 1 and "compare" or "view", unpack(o.paths) }
@@ -384,7 +378,7 @@ local function write_report(o)
   local n = o.export and result_archive.write(o.export, study, result_archive.curve_names(source.spec))
   if source.path then source.about, source.others = result_archive.written_about(source.path, study) end
   local to = o.out or study.path .. "/report.html"
-  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path, episode = o.episode })
+  local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path })
   print(to)
   write_figures(o, made)
   if n then

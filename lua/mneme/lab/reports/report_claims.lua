@@ -133,16 +133,4 @@ function report_claims.section(out, v, i, spec, shown)
   if more ~= "" then out:paragraphs(more:gsub("^%l", string.upper) .. ".", "dim") end
 end
 
----All verdicts in one table.
-function report_claims.table(out, judged, spec)
-  if #judged == 0 then return end
-  local rows = {}
-  for i, v in ipairs(judged) do
-    rows[i] = { { id_of(v.claim, i), href = "#verdict-" .. i }, { report_strings[v.verdict], class = "verdict " .. v.verdict }, tostring(v.n),
-      { whole_estimate(v, spec), class = "number" }, { v.p and ("%s (%s)"):format(p_text(v.p), p_text(v.holm)) or "–", class = "number" } }
-  end
-  out:table({ "", report_strings.verdict, report_strings.seeds, report_strings.estimate, report_strings.p }, rows)
-  out:paragraphs(report_strings.statistics, "dim")
-end
-
 return report_claims

@@ -3,7 +3,6 @@
 -- A study of another experiment inherits that one's texts, if it lies in the same folder; else only what
 -- is true of any study of it: data and sources of settings.
 --   ## Scope, ## What was hard ...     the headings of the report, or the keys of its table: texts, or lists of lines "- "
---   ## Hyperparameters                 lines "- lr, gamma: released code", "- optimiser (Adam): paper, appendix G"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local report_texts = require "mneme.lab.study.report_texts"
@@ -13,7 +12,7 @@ local written = {}
 
 -- What a heading means: heading or key, in small letters -> key.
 local meanings = {}
-for _, key in ipairs { "hyperparameters", unpack(report_texts.texts) } do
+for _, key in ipairs(report_texts.texts) do
   meanings[key] = key
   meanings[report_strings[key]:lower()] = key
 end
@@ -29,17 +28,6 @@ local function items(text)
   return list
 end
 
-local function sources(text, where)
-  local list = {}
-  for i, item in ipairs(text:find "^%- " and items(text) or { text }) do
-    local names, value, source = item:match "^([%w_., ]-)%s*(%b()):%s+(.+)$"
-    if not names then names, source = item:match "^([%w_., ]+):%s+(.+)$" end
-    if not names then errors.fail(("%s: '%s', expected '- lr, gamma: where they come from'"):format(where, item)) end
-    list[i] = { names, value = value and value:sub(2, -2), source = source }
-  end
-  return list
-end
-
 ---Read the texts of a Markdown file.
 ---@param path string for messages
 ---@return table report as mn.study takes it
@@ -47,8 +35,7 @@ function written.read(text, path)
   local report, key, lines = {}, nil, {}
   local function close()
     local part = table.concat(lines, "\n"):gsub("^%s*\n", ""):gsub("%s+$", "")
-    if key == "hyperparameters" then report[key] = sources(part, path)
-    elseif key and part ~= "" then report[key] = part:find "^%- " and items(part) or part end
+    if key and part ~= "" then report[key] = part:find "^%- " and items(part) or part end
     lines = {}
   end
   local n = 0
@@ -66,30 +53,18 @@ function written.read(text, path)
   return report
 end
 
--- Add what another place has, hyperparameters after those that are there.
-local function add(report, more)
-  for key, value in pairs(more) do
-    if key == "hyperparameters" and report[key] then
-      for _, entry in ipairs(value) do table.insert(report[key], entry) end
-    elseif report[key] == nil then report[key] = value end
-  end
-end
-
 ---The texts of a study: from its script, the .md file next to it, and the experiment that it uses; the first that has a text
 ---says it.
 ---@param texts { path: string, text: string, own: boolean, elsewhere: boolean }[] of the .md files, see lab/study/declaration_file.lua
 function written.of(spec, texts)
   local report = {}
   for key, value in pairs(spec.report or {}) do report[key] = value end
-  report.hyperparameters = { unpack(report.hyperparameters or {}) }
-  local own = #report.hyperparameters
   for _, beside in ipairs(texts) do
-    local read = written.read(beside.text, beside.path)
-    add(report, beside.elsewhere and { data = read.data, hyperparameters = read.hyperparameters } or read)
-    if beside.own then own = #report.hyperparameters end
+    for key, value in pairs(written.read(beside.text, beside.path)) do
+      if report[key] == nil and (not beside.elsewhere or key == "data" or key == "hyperparameters") then report[key] = value end
+    end
   end
   report_texts.check(report)
-  for i = own + 1, #report.hyperparameters do report.hyperparameters[i].inherited = true end      -- they speak of the experiment's values
   return report
 end
 

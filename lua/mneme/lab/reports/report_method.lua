@@ -9,7 +9,6 @@ local json = require "mneme.base.json"
 local learners = require "mneme.learn.learners"
 local model_sizes = require "mneme.lab.study.model_sizes"
 local format = require "mneme.base.format"
-local report_texts = require "mneme.lab.study.report_texts"
 local settings_diff = require "mneme.lab.study.settings_diff"
 local stats = require "mneme.stats"
 local setting_types = require "mneme.base.setting_types"
@@ -24,12 +23,12 @@ local left_out = settings_diff.idle("seed", "device")
 local function show(v) return v == nil and "–" or setting_types.show(v) end
 
 ---What the runs of a study wrote into their config.json, in the order of its runs; those that never began are missing.
----@return table[] list { run, info, flat = its settings with dotted keys }
+---@return table[] list { run, info, flat = its settings with dotted keys, given = those of its script }
 function method.runs(study)
   local list = {}
   for _, c in ipairs(study.runs) do
     local info = c:info()
-    if info then list[#list + 1] = { run = c, info = info, flat = settings_diff.flat(info.config) } end
+    if info then list[#list + 1] = { run = c, info = info, flat = settings_diff.flat(info.config), given = settings_diff.flat(info.config) } end
   end
   settings_diff.fill(list, true)
   return list
@@ -113,26 +112,13 @@ function method.checks(out, runs)
   for _, list in ipairs(order) do out:paragraphs(report_strings[list.kind]:format(table.concat(tables.keys(list.names), ", "), list.by)) end
 end
 
----What was minimised: the loss of the learner, with the values of its coefficients.
----@param defaults table? the script's, flat
-function method.objective(out, runs, defaults)
-  local names, supervised = distinct(runs, function(r) return r.flat.learner or type(r.info.learner) == "table" and r.info.learner.name or nil end), false
-  for _, r in ipairs(runs) do supervised = supervised or r.info.sequence_task ~= nil end
-  if #names == 0 and defaults and type(defaults.learner) == "string" and runs[1] and runs[1].info.env then names = { defaults.learner } end
-  if supervised then names = { "supervised" } end
-  for _, name in ipairs(names) do
+---What was minimised, as the learners say it.
+function method.objective(out, runs)
+  for _, name in ipairs(distinct(runs, function(r)
+    return r.info.sequence_task and "supervised" or r.flat.learner or type(r.info.learner) == "table" and r.info.learner.name or nil
+  end)) do
     local objective = learners.objective(name)
-    if objective then
-      out:paragraphs(objective)
-      local values_of = {}
-      for _, key in ipairs { "gamma", "lambda", "value_coef", "entropy_coef", "clip", "epochs", "max_norm" } do
-        local list = distinct(runs, function(r) return r.flat[key] end)
-        if #list > 0 then values_of[#values_of + 1] = key .. " " .. table.concat(list, ", ") end
-      end
-      local weights = distinct(runs, function(r) return r.flat.aux_coef end)
-      if #weights > 0 then out:paragraphs(report_strings.own_terms:format(table.concat(weights, ", "))) end
-      if #values_of > 0 then out:paragraphs(report_strings.objective_note:format(table.concat(values_of, "; ")), "dim") end
-    else out:paragraphs(report_strings.no_objective:format(name)) end
+    if objective then out:paragraphs(objective) end
   end
 end
 
@@ -154,82 +140,12 @@ function method.data(out, runs)
   if #rows > 0 then out:table({}, rows) end
 end
 
--- ---- where the value of a setting comes from ----
--- A source that the authors wrote for this very value, the study's quick=1, the command line, what is published for its core, the setting size=, or
--- nobody has written it.  Runs write it when they begin (runs/published_values.lua); of those of earlier versions it is not known.
-
--- Does a core have a released configuration?  One of the library that was taken from released code, or checked against it.
-local function is_released(name)
-  if type(name) ~= "string" or name:find "[^%w_]" or not files.is_file(registry.library .. "cores/" .. name .. ".lua") then return false end
-  local d = core.definition(name)
-  local text = ((d.source or "") .. " " .. (d.checked or "")):lower()
-  return text:find("released", 1, true) ~= nil
-end
-
--- Whether a script publishes a setting for a run's core and learner; nil: it does so for no core.
-local function published_for(published, key, flat, learner)
-  if type(published) ~= "table" then return nil end
-  local any, of_run = false, { flat.core, learner = flat.learner or learner }
-  for _, of_core in pairs(published) do any = any or type(of_core) == "table" and of_core[key] ~= nil end
-  if not any then return nil end
-  for option, value in pairs(flat) do if option:find "^core%." then of_run[option:sub(6)] = value end end
-  local entry = setting_types.entry(published, of_run)
-  return type(entry) == "table" and entry[key] ~= nil
-end
-
----Where values of a study's runs come from.
----@param source table of report.source: of = path of the experiment that the study is of, report, published, defaults
----@return fun(run: table, key: string): string of a run of report_method.runs: text for the page
-function method.sources(study, source)
-  local report, quick = source.report or {}, setting_types.show(study.info.settings):find "%f[%w]quick=1%f[%W]" ~= nil
-  local given = {}
-  for key in (" " .. setting_types.show(study.info.settings or "")):gmatch "%s%-*([%w_.]+)=" do given[key] = key ~= "quick" and key ~= "full" end
-  return function(r, key)
-    local origins = type(r.info.values_from) == "table" and r.info.values_from
-    local value, from = r.flat[key], origins and origins[key] or nil
-    local about_core = key == "core" or key:find "^core%." ~= nil
-    local cited, named = report_texts.source(report, key, value, function(entry, small)
-      if small and not quick or not origins then return nil end
-      if entry.source:lower():find("released", 1, true) then
-        local fits = published_for(source.published, key, r.flat, (source.defaults or {}).learner)
-        if fits == false or about_core and not is_released(r.flat.core) then return nil end
-      end
-      local own = from == nil or from == "published" or from == "full"
-      if small then own = from == "quick" elseif not entry.inherited and not quick then own = own or from == "study" end
-      return own and { [key] = value } or nil
-    end)
-    if cited then return cited end
-    if from == "given" or given[key] then return report_strings.given end
-    if from == "size" then return report_strings.of_size:format(tostring(r.info.size)) end
-    if from == "published" then return report_strings.of_published:format(setting_types.show(r.flat.core)) end
-    if from == "learner" then return report_strings.of_learner:format(setting_types.show(r.flat.learner)) end
-    if from == "quick" then return report_strings.of_quick end
-    if from == "study" then return report_strings.of_study end
-    if not origins then return "–" end
-    local learner, by_script = r.info.learner or {}, settings_diff.flat(r.info.config)[key] ~= nil
-    if not by_script and (learner.config or {})[key] ~= nil then return report_strings.of_learner:format(setting_types.show(learner.name)) end
-    if source.of then return named and report_strings.of_default or "–" end
-    return named and report_strings.of_study or "–"
-  end
-end
-
--- Where each value of a setting comes from: once where that is the same for all.
-local function by_value(runs, key, source_of)
-  local all, list = {}, {}
-  for _, r in ipairs(runs) do if r.flat[key] ~= nil then all[#all + 1] = r end end
-  local texts = distinct(all, function(r) return source_of(r, key) end)
-  if not texts[2] then return texts[1] or "–" end
-  for _, text in ipairs(texts) do
-    list[#list + 1] = ("%s: %s"):format(table.concat(distinct(all, function(r) return source_of(r, key) == text and r.flat[key] or nil end), ", "), text)
-  end
-  return table.concat(list, "; ")
-end
-
----Settings with their sources: those that are equal everywhere once, the others with all their values.
+---Settings: those that are equal everywhere once, with the word by which the run chose it, the others with all their values.
 ---@param defaults table? the script's, flat
----@param source_of fun(run: table, key: string): string where a run's value comes from
-function method.hyperparameters(out, runs, defaults, report, source_of)
-  local flats, rows = {}, {}
+---@param words string that the study was swept with
+function method.hyperparameters(out, runs, defaults, words)
+  local flats, rows, given = {}, {}, {}
+  for key in (" " .. words):gmatch "%s%-*([%w_.]+)=" do given[key] = key ~= "quick" and key ~= "full" and "given" or nil end
   local function default_of(key, of)               -- an axis has none
     if defaults and not of.labels[key:match "^[^.]+"] then return defaults[key] end
   end
@@ -238,31 +154,27 @@ function method.hyperparameters(out, runs, defaults, report, source_of)
     flats[i], rounds = r.flat, rounds or tostring(r.info.device):find "cuda" ~= nil or r.flat.precision ~= nil and r.flat.precision ~= "fp32"
   end
   local function told(key) return not left_out[key] and (key ~= "precision" or rounds) and (key ~= "emulate" or rounds) end
+  local function chosen(key)
+    return table.concat(distinct(runs, function(r)
+      local learner = type(r.info.learner) == "table" and r.info.learner.config or {}
+      return type(r.info.values_from) == "table"
+        and (given[key] or r.info.values_from[key] or r.given[key] == nil and learner[key] ~= nil and "learner" or "script") or nil
+    end), ", ")
+  end
   local same, other = settings_diff.divide(flats)
   for _, key in ipairs(same) do
     if told(key) then
       local value, default = flats[1][key], default_of(key, runs[1].run)
-      local differs = default ~= nil and default ~= value
-      rows[#rows + 1] = { { key, bold = differs }, show(value), show(default),
-        table.concat(distinct(runs, function(r) return source_of(r, key) end), "; ") }
+      rows[#rows + 1] = { { key, bold = default ~= nil and default ~= value }, show(value), show(default), chosen(key) }
     end
   end
-  for _, entry in ipairs(report.hyperparameters or {}) do          -- what the runs do not know of
-    local names, known = report_texts.names(entry), entry.value == nil
-    for _, flat in ipairs(flats) do
-      for _, name in ipairs(names) do known = known or flat[name] ~= nil end
-    end
-    if not known then rows[#rows + 1] = { names[1], show(entry.value), "–", entry.source or "–" } end
-  end
-  if #rows > 0 then out:table({ report_strings.setting, report_strings.value, report_strings.default, report_strings.source }, rows, report_strings.same) end
+  if #rows > 0 then out:table({ report_strings.setting, report_strings.value, report_strings.default, report_strings.chosen }, rows, report_strings.same) end
   rows = {}
   for _, key in ipairs(other) do
-    if told(key) then
-      rows[#rows + 1] = { key, table.concat(distinct(runs, function(r) return r.flat[key] end), ", "), by_value(runs, key, source_of) }
-    end
+    if told(key) then rows[#rows + 1] = { key, table.concat(distinct(runs, function(r) return r.flat[key] end), ", "), chosen(key) } end
   end
-  if #rows > 0 then out:table({ report_strings.setting, report_strings.values, report_strings.source }, rows, report_strings.changed) end
-  if #same > 0 then out:paragraphs(report_strings.unsourced, "dim") end
+  if #rows > 0 then out:table({ report_strings.setting, report_strings.values, report_strings.chosen }, rows, report_strings.changed) end
+  if #same > 0 then out:paragraphs(report_strings.chosen_by, "dim") end
 end
 
 -- What runs wrote of their machine, as rows; of some that wrote nothing, that, too.

@@ -61,32 +61,12 @@ function space.new(settings)
   return self
 end
 
----Ranges and lists as one text, and back; with a schema one that equal spaces have.
+---Ranges and lists as one text.
 ---@param settings table<string, string|any[]> as for space.new
----@param schema table<string, { default: any }>?
-function space.text(settings, schema)
+function space.text(settings)
   local list = {}
-  for i, name in ipairs(tables.keys(settings)) do
-    local text = setting_types.show(settings[name])
-    if schema and space.is_range(text) then
-      local dim = range(name, text)
-      text = ("%.17g..%.17g%s%s"):format(dim.low, dim.high, dim.log and ":log" or "", dim.int and ":int" or "")
-    elseif schema then
-      local items, like = setting_types.items(text), setting_types.like(schema, name)
-      for k, item in ipairs(items) do items[k] = setting_types.key(item, like) end
-      text = table.concat(items, ",")
-    end
-    list[i] = name .. "=" .. text
-  end
+  for i, name in ipairs(tables.keys(settings)) do list[i] = name .. "=" .. setting_types.show(settings[name]) end
   return table.concat(list, " ")
-end
-
----@param text string of space.text
----@return table<string, string|string[]> settings
-function space.of_text(text)
-  local settings = {}
-  for name, what in text:gmatch "(%S-)=(%S+)" do settings[name] = space.is_range(what) and what or setting_types.items(what) end
-  return settings
 end
 
 -- The text of a dimension at a place from 0 to 1.
@@ -99,13 +79,6 @@ local function text_at(dim, u)
   else v = low + u * (high - low) end
   if dim.int then return ("%.0f"):format(math.max(dim.low, math.min(dim.high, math.floor(v + 0.5)))) end
   return ("%.4g"):format(v):gsub("e([+-])0*", "e%1"):gsub("e%+", "e")
-end
-
----Texts of a dimension that are like all others: its categories, or both ends of a range and two places between, which are whole only
----where most are.
----@param dim table of self.dims
-function space.samples(dim)
-  return dim.categories or { ("%.17g"):format(dim.low), ("%.17g"):format(dim.high), (text_at(dim, 1 / 81)), (text_at(dim, 0.618)) }
 end
 
 ---The setting at a point of the cube: texts by name.  Four digits, so that what is written is what is run.

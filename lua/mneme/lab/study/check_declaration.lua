@@ -9,8 +9,6 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local result_archive = require "mneme.lab.study.result_archive"
 local files = require "mneme.base.files"
-local script = require "mneme.runs.script"
-local space = require "mneme.lab.search.space"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local grid = require "mneme.lab.study.grid"
@@ -64,7 +62,7 @@ end
 local function check_figure(f, i, spec)
   local what = "figure " .. i
   declaration.figure(f, what)
-  if f[1] == "bars" or f[1] == "profile" or f[1] == "ranks" then check_name(f.y, spec.metrics, what .. ": y =") end
+  if f[1] == "bars" or f[1] == "ranks" then check_name(f.y, spec.metrics, what .. ": y =") end
   if f[1] == "solved" and not ((spec.metrics or {})[f.y] and spec.metrics[f.y].solved and spec.metrics.steps) then
     errors.raise(("study: %s: y = %s: expected a metric with solved = number, next to a metric steps"):format(what, f.y))
   end
@@ -265,32 +263,6 @@ function checked.name_values(plan, o)
     local again, before = grid.twice(axis.values, schema)
     if again then
       errors.usage(("sweep: axis %s has %s twice%s"):format(axis.name, before, again ~= before and ", once as " .. again or ""), "write it once")
-    end
-  end
-end
-
----Refuse a tuning's space unless a run takes whatever a trial may be given.
----@param o table a tuning: { script, space, ranges, budget, steps }
-function checked.space(o, words)
-  for _, dim in ipairs(o.space.dims) do
-    local seen, range = {}, setting_types.show(o.ranges[dim.name])
-    if grid.no_axis[dim.name] then errors.usage(("tune: %s=%s cannot be tuned: %s"):format(dim.name, range, grid.no_axis[dim.name])) end
-    if dim.name == "steps" and o.steps then errors.usage(("tune: steps=%s: budget=%s says how many steps"):format(range, o.budget)) end
-    for i, text in ipairs(space.samples(dim)) do
-      local all = { unpack(words) }
-      all[#all + 1] = dim.name .. "=" .. text
-      local ok, found = pcall(function()
-        local survey = script.survey(o.script, all, true)
-        checked.core(survey.cfg)
-        return survey
-      end)
-      if not ok and not dim.categories and i > 2 and errors.is(found) then
-        errors.usage(("tune: %s=%s: %s lies between the ends, and a run refuses it: %s"):format(dim.name, range, text, found.message),
-          ("%s=%s:int takes whole numbers alone, a list with commas its values"):format(dim.name, range))
-      elseif not ok then error(found, 0) end
-      local key = setting_types.key(text, setting_types.like(found.schema, dim.name))
-      if dim.categories and seen[key] then errors.usage(("tune: %s has %s twice, once as %s"):format(dim.name, seen[key], text), "write it once") end
-      seen[key] = text
     end
   end
 end

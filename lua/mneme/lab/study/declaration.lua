@@ -5,7 +5,7 @@ local text_places = require "mneme.base.text_places"
 
 local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
   numbered = "boolean" }
-local kinds = { curves = true, lines = true, bars = true, heat = true, profile = true, ranks = true, solved = true }
+local kinds = { curves = true, lines = true, bars = true, heat = true, ranks = true, solved = true }
 local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean = true, iqm = true, geometric = true } }
 
 ---Refuse what is no table, a key that such a table does not have, and a value of another type.

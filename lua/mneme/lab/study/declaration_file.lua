@@ -48,7 +48,6 @@ end
 ---@field of string? the script of the experiment that the study is of
 ---@field spec table? what mn.study was given
 ---@field defaults table<string, any> the script's settings, flat
----@field published any learner settings that the script publishes for cores
 ---@field texts { path: string, text: string, own: boolean, elsewhere: boolean }[] Markdown next to the scripts, the study's first;
 ---  elsewhere: of an experiment in another folder than the study
 
@@ -67,7 +66,7 @@ function declaration_file.by(path, core)
       texts[#texts + 1] = { path = beside, text = (files.read(beside)), own = lua == path, elsewhere = folder(lua) ~= folder(path) }
     end
   end
-  return { path = path, of = of, spec = survey.spec, defaults = settings_diff.flat(cfg), published = survey.published, texts = texts }
+  return { path = path, of = of, spec = survey.spec, defaults = settings_diff.flat(cfg), texts = texts }
 end
 
 -- ---- in a study's folder ----
@@ -76,9 +75,8 @@ local function file_of(study) return study .. "/declaration.json" end
 
 ---Writes a declaration into a study's folder, if that has another or none.
 function declaration_file.write(study, declaration)
-  local published = type(declaration.published) == "table" and declaration.published or nil
   local text = sealed.encode { script = declaration.path, of = declaration.of, spec = to_data(declaration.spec), defaults = to_data(declaration.defaults),
-    published = to_data(published), texts = to_data(declaration.texts) }
+    texts = to_data(declaration.texts) }
   if not files.is_file(file_of(study)) or files.read(file_of(study)) ~= text then files.write(file_of(study), { text }) end
 end
 
@@ -90,7 +88,7 @@ function declaration_file.write_once(study, path, words)
 end
 
 local SHAPE = { of = "string", spec = { title = "string", question = "string", of = "string", jobs = "number", ["*"] = "table" },
-  defaults = {}, published = {}, texts = { { path = "string", text = "string" } } }
+  defaults = {}, texts = { { path = "string", text = "string" } } }
 
 ---Reads the declaration that a study's folder holds; nil: it has none.  An error where no script can have given it.
 ---@param study string the folder
@@ -114,7 +112,7 @@ function declaration_file.read(study)
   end
   for _, text in ipairs(read.texts or {}) do if not text.path or not text.text then problem = "a text has no path and text" end end
   if problem then errors.fail(("%s: damaged: %s"):format(path, problem)) end
-  return { of = read.of, spec = spec, defaults = read.defaults or {}, published = read.published, texts = read.texts or {} }
+  return { of = read.of, spec = spec, defaults = read.defaults or {}, texts = read.texts or {} }
 end
 
 -- ---- claims, before and after ----

@@ -5,12 +5,10 @@
 --   { "lines", y = "success", x = "corridor", by = "core" }       against an axis of numbers; or y = a series' name
 --   { "lines", y = "success", x = "rank", by = "core", numbered = true }   values of `by` such as "cos 8": the line cos at 8
 --   { "heat", y = "accuracy", x = "corridor", by = "core" }       or y = a series' name: its x across
---   { "profile", y = "success", by = "core" }                     the share of runs above each score
 --   { "ranks", y = "normalised", x = "task", by = "core" }        mean ranks over tasks
 --   { "solved", y = "success", by = "core" }                      the share of seeds that have solved it, against steps
 -- Series named NAME/ROW are the rows or lines of y = "NAME" if `by` is not an axis.
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
-local costs = require "mneme.models.costs"
 local declaration = require "mneme.lab.study.declaration"
 local errors = require "mneme.base.errors"
 local figure_texts = require "mneme.lab.study.figure_texts"
@@ -18,7 +16,6 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local figure_rows = require "mneme.lab.study.figure_rows"
 local references = require "mneme.lab.study.references"
-local run_folder = require "mneme.runs.folder"
 local aggregate = require "mneme.lab.study.aggregate"
 local select = require "mneme.lab.study.select"
 local solved_curves = require "mneme.lab.study.solved_curves"
@@ -27,7 +24,6 @@ local stats = require "mneme.stats"
 local text = require "mneme.insight.figures.text"
 
 local figure = {}
-local PROFILE = 101            -- thresholds
 local TICKS = 8                -- places that an axis may name all of
 local FEW_SEEDS = figure_style.FEW
 local FEW_ROWS = 6             -- up to as many need no mark to be found
@@ -70,44 +66,6 @@ local function need(f, runs, has, names_of, what)
     end
   end
   if any then errors.unknown(what .. " for y =", f.y, tables.keys(all)) end
-end
-
--- How many seconds a run had trained at a step, by the steps a second that it measured until then; nil: it measured none.
-local function seconds_at(c, step)
-  local rate = c:curves()["charts/SPS"]
-  if not rate or rate.n == 0 then return nil end
-  local i = 1
-  while i < rate.n and rate.x[i + 1] <= step do i = i + 1 end
-  return rate.y[i] > 0 and step / rate.y[i] or nil
-end
-
--- The operations of as many steps of a run's core; nil: it has no core that is known.
-local function operations_at(c, step)
-  if c.operations == nil then
-    local ok, flops = pcall(function()
-      local about_core = run_folder.read_info(c.path).core
-      return costs.training(about_core.name, about_core.config)
-    end)
-    c.operations = ok and flops or false
-  end
-  return c.operations and step * c.operations or nil
-end
-
--- A line against what its runs had used at each step, in their mean; nil where that is not known.
-local function against(line, runs, used_at)
-  local x, last = {}, -math.huge
-  for i, step in ipairs(line.x) do
-    local list = {}
-    for _, c in ipairs(runs) do
-      if c.status == "done" then list[#list + 1] = used_at(c, step) end
-    end
-    if #list == 0 then return nil end
-    last = math.max(last, stats.mean(list))
-    x[i] = last
-  end
-  local seeds_there = {}
-  for k, seed in ipairs(line.seeds) do seeds_there[k] = { x = x, y = seed.y, seed = seed.seed } end
-  return { name = line.name, style = line.style, x = x, y = line.y, low = line.low, high = line.high, seeds = seeds_there }
 end
 
 -- ---- the kinds ----
@@ -179,12 +137,6 @@ local function set_ticks(fig)
   if #list > 0 and #list <= TICKS then fig.x.ticks = list end
 end
 
--- What learning curves are against, besides steps.
-local others = {
-  { x = function() return { label = figure_texts.time, unit = "s" } end, used_at = seconds_at, note = "time_note" },
-  { x = function() return { label = "FLOPs" } end, used_at = operations_at, note = "flops_note" },
-}
-
 function makers.curves(pick, spec, f, o)
   need(f, pick.runs, function(c) return c:curves()[f.y] end, function(c) return c:curves() end, "curve")
   local function steps(c)
@@ -196,18 +148,9 @@ function makers.curves(pick, spec, f, o)
   local counts, carried
   fig.lines, counts, carried = lines_of(pick.groups, steps, o, pick.missing)
   if carried then fig.note = " " .. figure_texts.carried end
-  local by_name, last = {}, 0
-  for _, group in ipairs(pick.groups) do by_name[group.name] = group.runs end
+  local last = 0
   for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
   local theirs = references.curves(spec, f.y, pick.runs, last)
-  for _, other in ipairs(#theirs == 0 and others or {}) do          -- what others used is not known
-    local lines = {}
-    for _, line in ipairs(fig.lines) do lines[#lines + 1] = against(line, by_name[line.name], other.used_at) end
-    if #lines == #fig.lines and #lines > 0 then
-      fig.other_x = fig.other_x or {}
-      table.insert(fig.other_x, { x = other.x(), lines = lines, note = figure_texts[other.note] })
-    end
-  end
   local free, taken = 1, {}
   for _, style in pairs(o.styles) do taken[style] = true end
   for _, line in ipairs(theirs) do
@@ -375,37 +318,6 @@ function makers.heat(pick, spec, f, o)
     value = axis_of(spec, f.y) }, counts
 end
 
-function makers.profile(pick, spec, f, o)
-  need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
-  local axis, scores, counts, low, high = axis_of(spec, f.y), {}, {}, math.huge, -math.huge
-  for k, group in ipairs(pick.groups) do
-    local rows = {}
-    for i, entry in ipairs(aggregate.collect(group.runs, number_of(f.y), pick.missing)) do
-      for task, v in ipairs(entry.values) do
-        rows[task] = rows[task] or {}
-        rows[task][i] = v
-        low, high = math.min(low, v), math.max(high, v)
-      end
-    end
-    scores[k] = rows
-    if rows[1] then counts[#counts + 1] = #rows[1] end
-  end
-  local fig = { kind = "profile", x = { label = axis.label, unit = axis.unit, range = axis.range },
-    y = { label = figure_texts.share_above, range = { 0, 1 } }, lines = {} }
-  if low > high then return fig, counts end
-  if axis.range then low, high = math.min(low, axis.range[1]), math.max(high, axis.range[2]) end
-  local thresholds = {}
-  for i = 1, PROFILE do thresholds[i] = low + (high - low) * (i - 1) / (PROFILE - 1) end
-  for k, group in ipairs(pick.groups) do
-    if scores[k][1] then
-      local p = stats.profile(scores[k], thresholds)
-      fig.lines[#fig.lines + 1] = { name = group.name, style = o.styles[group.name], x = p.x, y = p.value, low = p.low, high = p.high }
-    end
-  end
-  o.how = figure_texts.runs
-  return fig, counts
-end
-
 function makers.ranks(pick, _, f, o) return figure_rows.ranks(pick, f, o) end
 
 function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, f.y), f, o) end
@@ -462,7 +374,7 @@ function figure.new(study, spec, f)
   o.styles = figure_style.styles(names, f.by == "core")
   local fig, counts = make(pick, spec, f, o)
   fig.title = select.title(f.title or figure_texts.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or figure_texts.seed)), pick)
-  fig.note = count_note(counts, o) .. few_note(fig) .. select.note(pick, f) .. (fig.note or "")
+  fig.note = count_note(counts, o) .. few_note(fig) .. select.note(pick) .. (fig.note or "")
   if f[1] == "lines" then set_logs(fig, f) end
   return fig
 end

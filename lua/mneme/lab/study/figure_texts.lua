@@ -10,15 +10,13 @@ return {
   rank = "mean rank, 1 is the best",
   ranks = "Rank of the mean of %s, mean over %d values of %s; 95 %%%% bootstrap interval over both. Two differ by more than chance where they are %.2f "
     .. "apart (Nemenyi's test of all pairs).",
-  only_mean = "%s of %s.", runs = "Runs of %s, 95 %% bootstrap bands.", none = "No run is finished.",
-  pooled = "Each seed's number is its mean over %s.", over = "Over %s.", and_ = " and ",
+  only_mean = "%s of %s.", none = "No run is finished.",
+  pooled = "Each seed's number is its mean over %s.", and_ = " and ",
   swapped = "%s %s in place of %s, which this study does not have.",
   left_out = "Left out, %s: %s.", left_out_some = "Left out, %s: %d of %d runs, among them %s.",
   reasons = { done = "without this number", open = "not finished", failed = "failed", ["not swept"] = "not swept" },
   no_log = "Without what is 0 or less and has no place on a logarithmic axis: %s.",
   steps = "steps", time = "wall-clock time", processor = "processor time", memory = "peak memory", energy = "energy",
-  time_note = "Time: steps divided by the steps a second that runs measured, in the mean of the seeds.",
-  flops_note = "FLOPs: steps times what one costs the core, forward and backward; encoder, heads and acting are not counted.",
-  logged = "%s, mean of the episodes since the last log line", share_above = "share of runs above it", share_solved = "share of seeds that have reached %s",
+  logged = "%s, mean of the episodes since the last log line", share_solved = "share of seeds that have reached %s",
   solved_how = "Kaplan and Meier's estimate from %s: a run that ended without having solved it counts until its end.", title = "%s by %s", seed = "seed",
 }

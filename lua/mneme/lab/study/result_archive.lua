@@ -63,9 +63,9 @@ local function rounded(series)
   return next(out) and out or nil
 end
 
----The curves that a study's figures need, and the steps a second that their other axis takes.
+---The curves that a study's figures need.
 function archive.curve_names(spec)
-  local names = { ["charts/SPS"] = true }
+  local names = {}
   for _, f in ipairs((spec or {}).figures or {}) do
     if f[1] == "curves" then names[f.y] = true end
   end

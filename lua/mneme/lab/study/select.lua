@@ -124,11 +124,9 @@ end
 
 ---What a note says of the choice of runs.
 ---@return string begins with a blank, or is empty
-function select_runs.note(pick, f)
+function select_runs.note(pick)
   local parts = {}
-  if #pick.pooled > 0 and f[1] ~= "profile" then
-    parts[#parts + 1] = figure_texts.pooled:format(table.concat(pick.pooled, figure_texts.and_))
-  elseif #pick.pooled > 0 then parts[#parts + 1] = figure_texts.over:format(table.concat(pick.pooled, figure_texts.and_)) end
+  if #pick.pooled > 0 then parts[1] = figure_texts.pooled:format(table.concat(pick.pooled, figure_texts.and_)) end
   for _, s in ipairs(pick.swapped) do parts[#parts + 1] = figure_texts.swapped:format(s.axis, s.to, s.from) end
   local never = {}                               -- by name, since each line of a figure may have said it
   for c in pairs(pick.missing) do if c.status == "not swept" then never[c.name] = true end end

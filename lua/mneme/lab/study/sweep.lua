@@ -3,7 +3,6 @@ local engine = require "mneme.base.engine"
 local next_step = require("mneme.base.terminal").next_step
 local one_run = require "mneme.lab.study.one_run"
 local check_declaration = require "mneme.lab.study.check_declaration"
-local cluster = require "mneme.lab.study.cluster"
 local declaration_file = require "mneme.lab.study.declaration_file"
 local errors = require "mneme.base.errors"
 local estimate = require "mneme.lab.study.estimate"
@@ -18,6 +17,7 @@ local process_pool = require "mneme.lab.study.process_pool"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
+local space = require "mneme.lab.search.space"
 local settings_diff = require "mneme.lab.study.settings_diff"
 local aggregate = require "mneme.lab.study.aggregate"
 local seed_list = require "mneme.runs.seed_list"
@@ -28,6 +28,7 @@ local progress_table = require "mneme.lab.study.progress_table"
 local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
+local HOPELESS = 8                 -- trials of a tuning that all fail alike
 local sweep = {}
 -- ---- what there is to do ----
 
@@ -39,11 +40,33 @@ local function given_of(survey)
   return list
 end
 
+-- Ranges that the command line names, apart from its other words.
+local function ranges_of(words)
+  local ranges, rest = {}, {}
+  for _, word in ipairs(words) do
+    local key, text = setting_types.pair(word)
+    if key and space.is_range(text) then ranges[key] = text else rest[#rest + 1] = word end
+  end
+  return ranges, rest
+end
+
+-- What is tuned before the runs, by the study or by the command line; nil: nothing.
+local function tune_of(o, spec, ranges)
+  if not next(ranges) and not o.budget and not o.by then return spec.tune end
+  if spec.tune then errors.usage(o.script .. " says itself what is tuned", "its key tune = {...}") end
+  if not o.budget then errors.usage("tune: how much?  budget=TRIALSxSTEPS is missing", "budget=40x1e5: for each memory 40 trials of 100000 steps") end
+  ranges.budget, ranges.by = o.budget, o.by
+  tuning.check(ranges)
+  return ranges
+end
+
 ---The grid that the command line means.
 ---@param o table script, seeds; run = the study's folder, import = a file of finished runs: their names of values stay
 ---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
----  survey }
+---  survey, tune = what is tuned before, or nil }
 function sweep.plan(o, words)
+  local ranges
+  ranges, words = ranges_of(words)
   local survey = script.survey(o.script, words)
   local spec = survey.spec or { axes = {}, seeds = { 1 } }
   local narrowed, cfg = survey.narrowed or {}, survey.cfg
@@ -73,7 +96,8 @@ function sweep.plan(o, words)
   local common = {}                              -- a study of another experiment adds its own settings in each run
   if spec.of and size then common[1] = size .. "=1" end
   for _, word in ipairs(setting_types.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end
-  local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey }
+  local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey,
+    tune = tune_of(o, spec, ranges) }
   check_declaration.name_values(plan, o)
   local runs, named = grid.runs(axes, seeds), {}
   for _, c in ipairs(runs) do
@@ -160,7 +184,7 @@ end
 local function kind_of_error(text, path) return (text:gsub(path:gsub("%p", "%%%0"), ""):gsub("%d+", "")) end
 
 -- Run the runs of a queue, several at a time; the number that is done, failed, taken by others, and the signal that
--- ended it.
+-- ended it.  o.done(run): after each that is done.
 local function run_queue(o, plan, queue)
   local parameters, warned, next_look = {}, false, 0
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
@@ -199,6 +223,7 @@ local function run_queue(o, plan, queue)
     ended = function(c, about)
       local path = folder.run_path(o.run, c.name)
       local what, last = one_run.ended(path, c, about, last_line(path .. "/log.txt"))
+      if what == "done" and o.done then o.done(c) end
       if what ~= "failed" then
         count[what] = (count[what] or 0) + 1
         shown:ended(c, about, what == "taken" and "another process runs it" or what)
@@ -237,21 +262,8 @@ local function choose(o, plan)
     if c.name == o.only or not found and grid.same_name(c.name, schema) == wanted then found = c end
   end
   if not found then errors.usage(("sweep: only=%s: there are %d runs, 1 to %d"):format(o.only, #plan.runs, #plan.runs), "list=1 names them") end
-  local seconds, mib = (o.estimate or ""):match "^([%d.e+-]+),([%d.e+-]+)$"
-  if seconds then found.estimate = { wall_s = tonumber(seconds), peak_mib = tonumber(mib) } end
   o.jobs, o.estimate = 1, "0"
   return { found }
-end
-
--- Hands the open runs to other machines.
-local function hand_over(o, plan, words)
-  local runs, cost = open_runs(o, plan), ""
-  if #runs == 0 then return print(o.run .. ": all runs are done") end
-  if o.estimate ~= "0" then
-    local sum = estimate.of(runs, plan.script, { run = o.run, jobs = 1 })
-    cost = sum.seconds and (", about %.3g core hours, up to %.0f MiB each"):format(sum.seconds / 3600, sum.peak_mib) or ""
-  end
-  cluster.hand_over(o, words, runs, ("%d of %d runs are open%s"):format(#runs, #plan.runs, cost))
 end
 
 -- What each claim can decide with these runs and seeds.
@@ -262,28 +274,45 @@ local function show_power(plan)
   return 0
 end
 
--- A study that tunes: each point's settings are picked first, by trials with seeds of their own; its runs then have them.  Returns the
--- signal that ended it.
-local function tune_first(o, plan)
-  local t = tuning.of_study(plan, { run = o.run, jobs = o.jobs or plan.spec.jobs or C.mn_cores(), estimate = o.estimate, attempts = o.attempts })
-  t:need_fresh(plan.seeds)
-  local by_name, taken = {}, t:take(o.import and result_archive.tuned(o.import))
-  for _, point in ipairs(taken or {}) do by_name[point.name] = t.space:words(point.picks[1].values) end
-  if not taken then sweep.check_code({ run = t.base }, { runs = t:all_runs() }) end
-  if not taken and not t:is_over() then
-    if o.cluster or o.only or o.jobs == 0 then errors.usage(("sweep: %s tunes its settings first"):format(o.script), "mneme tune " .. o.script) end
+-- Runs the trials of a tuning: those that fill the space, then further seeds of the best.  Returns the signal that ended it.
+local function run_trials(o, plan, t)
+  local jobs = o.jobs or plan.spec.jobs or C.mn_cores()
+  for round = 1, 2 do
+    if round == 2 then t:go_on() end
+    t:note()
+    local open = t:open_trials()
+    if open[1] and (o.only or o.jobs == 0) then errors.usage(("sweep: %s tunes its settings first"):format(o.script), "without only=, mneme sweep does it") end
     C.mn_watch_signals(true)
-    local signal = t:work()
+    local count, signal = run_queue({ run = t.base, jobs = jobs, attempts = o.attempts, give_up = HOPELESS, estimate = o.estimate,
+      done = function(c) t:score(c) end }, { script = plan.script, runs = t:trials(), cfg = { steps = t.steps or plan.cfg.steps } }, open)
     C.mn_watch_signals(false)
+    if signal ~= 0 then return signal end
+    if count.gave_up then errors.fail(("%s: the first %d trials all failed alike: %s"):format(t.base, HOPELESS, count.gave_up)) end
+    if t:open_trials()[1] then errors.fail(t.base .. ": other processes run some of its trials", "once they have ended, the same command goes on") end
+  end
+  return 0
+end
+
+-- Each point's settings are picked first, by trials with seeds of their own; its runs then have them.  Returns the signal that ended it.
+local function tune_first(o, plan)
+  local t, by_name = tuning.open(plan, o.run, o.attempts), {}
+  local points = t:take(o.run, o.import and result_archive.tuned(o.import))
+  if not points then
+    sweep.check_code({ run = t.base }, { runs = t:trials() })
+    files.make_folder(t.base .. "/runs")
+    local signal = run_trials(o, plan, t)
     if signal ~= 0 then
       print(o.run .. ": the tuning is not done; the same command goes on")
       return signal
     end
+    points = t:pick()
+    for _, point in ipairs(points) do
+      local pick = point.picks[1]
+      print(("%s: %s, tuned in %d trials (%s %.3g, %d seeds)"):format(point.name ~= "" and point.name or o.run, table.concat(t.space:words(pick.values), " "),
+        point.trials, t.by, pick.mean, pick.seeds))
+    end
   end
-  if not taken then
-    t:write()
-    for _, point in ipairs(t.points) do by_name[point.name] = t.space:words(t:picks(point)[1].values) end
-  end
+  for _, point in ipairs(points) do by_name[point.name] = t.space:words(point.picks[1].values) end
   for _, c in ipairs(plan.runs) do
     local words = by_name[tuning.point_name(c)] or errors.usage(("%s: it has no tuning of %s"):format(o.import or o.run, tuning.point_name(c)))
     for _, word in ipairs(words) do table.insert(c.words, word) end
@@ -316,7 +345,7 @@ function sweep.kept(file, path, words, seeds, run)
   local o = { script = path, seeds = seeds, import = file, run = run, jobs = 0, estimate = "0", attempts = 1 }
   study.of_sweep = true
   local plan = sweep.plan(o, words)
-  if plan.spec.tune then
+  if plan.tune then
     files.make_folder(folder.run_path(run, ""))
     tune_first(o, plan)
   end
@@ -333,7 +362,6 @@ end
 ---@param o table the options of `mneme sweep` (commands/sweep.lua); rest = words for the script
 function sweep.main(o)
   local rest = o.rest
-  if o.cluster then cluster.check(o) end
   if o.jobs == 0 and not o.import then errors.usage("sweep: jobs=0, expected a whole number of at least 1") end
   o.script = script.named(o.script)
   o.run = o.run or "runs/" .. o.script:match "([^/]*)$":gsub("%.lua$", "")
@@ -348,7 +376,7 @@ function sweep.main(o)
   sweep.check_code(o, plan)
   files.make_folder(folder.run_path(o.run, ""))
   if not o.only then files.lock(o.run .. "/lock") end          -- of one run its own lock does
-  if plan.spec.tune then
+  if plan.tune then
     local signal = tune_first(o, plan)
     if signal ~= 0 then return errors.status_of(signal) end
   end
@@ -362,10 +390,6 @@ function sweep.main(o)
     if others then terminal.note(("mneme: warning: %s: %s; the report says so"):format(o.import, others)) end
     result_archive.take(o.run, o.import, wanted)
     print(("%s: %d of the %d runs of %s were open here and are taken"):format(o.run, #wanted, held, o.import))
-  end
-  if o.cluster then
-    if o.seeds then rest[#rest + 1] = "seeds=" .. o.seeds end
-    return hand_over(o, plan, rest)
   end
   if o.jobs == 0 then return 0 end               -- import alone
   o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()

@@ -4,6 +4,7 @@
 -- m keeps the exponentials in range and changes nothing else; it begins below all inputs, so that the first i is the first m.
 local recur = require "mneme.tensor.recur"
 local tensor = require "mneme.tensor.tensor"
+local ops = tensor.ops
 
 local cell = { LOWEST = -1e30, states = { "h", "c", "n", "m" } }         -- LOWEST: m where an episode begins
 
@@ -19,13 +20,7 @@ function cell.new(d, again)
     return by_size[B]
   end
   local function body(input, s)
-    local all = input + again(s.h)
-    local function gate(k) return all:slice(-1, (k - 1) * d, k * d) end
-    local i, keep = gate(1), s.m - (-gate(2)):softplus()            -- log sigma(f) = -softplus(-f)
-    local m = keep:maximum(i)
-    local a, b = (keep - m):exp(), (i - m):exp()
-    local c, n = a * s.c + b * gate(3):tanh(), a * s.n + b
-    local h = gate(4):sigmoid() * (c / n)
+    local h, c, n, m = ops.slstm_gate(input, again(s.h), s.c, s.n, s.m)
     return h, { h = h, c = c, n = n, m = m }
   end
   return function(x, done, h, c, n, m)

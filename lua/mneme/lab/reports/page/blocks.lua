@@ -1,9 +1,8 @@
--- blocks.lua -- a page as a list of blocks, and the one walk over it that writes them: html.lua and text.lua hold only how each kind of block and
--- of text within a line looks as HTML, as Markdown and as LaTeX.
+-- blocks.lua -- a page as a list of blocks, and the one walk over it that writes them: html.lua and markdown.lua hold only how each kind of block and
+-- of text within a line looks as HTML and as Markdown.
 --   { kind = "heading", level = 2 | 3, id, text }      { kind = "paragraphs", text = text or list of texts, class }
 --   { kind = "table", head, rows, caption }            fields: a text, or { text, class, href, id, bold }
 --   { kind = "fold", summary, blocks }                 { kind = "code", summary, text }
---   { kind = "episode", html, command: what writes it as a file }
 --   { kind = "figure", fig, id }                       { kind = "cards", cards }: see lab/reports/report_front.lua
 -- Texts have Markdown's `code`, **bold**, [links](https://...) and indented blocks, and LaTeX's $equations$, on a line of their own between $$.
 local Page = {}
@@ -73,7 +72,7 @@ local ADDRESS = "https?://[%w%-._~:/?#%[%]@!$'*+,;=%%()&]+"
 
 ---A text with what Markdown has within a line: `code`, in which all else stays as it is, $equations$, **bold**, [text](address), and addresses by
 ---themselves.  What is finished stands aside meanwhile, for no pattern to find; in its place stands what text cannot hold.
----@param w table a writer's { text = fun(s), name, typed = of `code`, equation: nil where it is not known, bold = { before, after },
+---@param w table a writer's { text = fun(s), name, typed = of `code`, equation(s, on a line of its own), bold = { before, after },
 ---  link(address, inner, bare) }
 function page.inline(w, s)
   local kept = {}
@@ -95,8 +94,7 @@ function page.inline(w, s)
   end
   s = s:gsub("`([^`\n]+)`", function(code) return keep(w.typed(code)) end)
   s = s:gsub("%$([^%s$][^$\n]*)%$", function(equation)
-    local done = not equation:find "%s$" and w.equation(equation)
-    return done and keep(done) or nil
+    return not equation:find "%s$" and keep(w.equation(equation)) or nil
   end)
   s = s:gsub("%f[^%s%z]([(%[]*)%*%*(%S[^*]-)%*%*()", function(before, bold, after)
     return not bold:find "%s$" and not s:find("^%w", after) and before .. keep(w.bold[1]) .. bold .. keep(w.bold[2])
@@ -119,8 +117,6 @@ end
 
 -- Kinds that a writer need not have: what they are as other kinds.
 local usual = {}
-
-function usual.episode(b, w) return w.paragraph(page.inline(w, ("A file that plays it: `%s`."):format(b.command))) end
 
 function usual.cards(b, w)
   local items = {}

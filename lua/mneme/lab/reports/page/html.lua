@@ -2,7 +2,6 @@
 -- and print.  All text is escaped here.
 local blocks = require "mneme.lab.reports.page.blocks"
 local figure_style = require "mneme.insight.figures.style"
-local mathml = require "mneme.lab.reports.page.mathml"
 local html_section = require "mneme.insight.figures.html_section"
 local svg = require "mneme.insight.figures.svg"
 local text = require "mneme.insight.figures.text"
@@ -60,8 +59,6 @@ table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-num
 .verdict.holds,.card.holds .word span:first-child{color:var(--yes)}
 .verdict.fails,.card.fails .word span:first-child{color:var(--no)}
 .verdict.undecided,.card.undecided .word span:first-child{color:var(--open)}
-math{font-size:1.06em}
-math[display=block]{margin:.9rem 0;overflow-x:auto;overflow-y:hidden;padding:.1rem 0}
 pre{font:.8rem/1.45 "DejaVu Sans Mono",Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere;
 background:var(--box);padding:.7rem;border-radius:.4rem}
 code{font:.88em "DejaVu Sans Mono",Menlo,Consolas,monospace}
@@ -94,11 +91,8 @@ end
 
 local writer = { text = escape, bold = { "<b>", "</b>" } }
 
-function writer.equation(s, block)
-  local done = mathml.known(s, block)
-  return done and block and done .. "\n" or done
-end
-
+-- Equations stay as they are written: browsers know no LaTeX.
+function writer.equation(s, block) return block and ("<p><code>%s</code></p>\n"):format(escape(s)) or "<code>" .. escape(s) .. "</code>" end
 function writer.typed(s) return "<code>" .. escape(s) .. "</code>" end
 function writer.link(address, inner) return ('<a href="%s">%s</a>'):format(escape(address), inner) end
 function writer.list(items) return "<ul>\n<li>" .. table.concat(items, "</li>\n<li>") .. "</li>\n</ul>\n" end
@@ -106,7 +100,6 @@ function writer.paragraph(s, class) return ("<p%s>%s</p>\n"):format(class and ('
 function writer.verbatim(s) return ("<pre>%s</pre>\n"):format(escape(s)) end
 function writer.folded(summary, inner) return ("<details><summary>%s</summary>\n%s</details>\n"):format(escape(summary), inner) end
 function writer.code(b) return ("<details><summary>%s</summary><pre>%s</pre></details>\n"):format(escape(b.summary), escape(b.text)) end
-function writer.episode(b) return b.html end
 function writer.figure(b) return html_section.html(b.fig, b.id) end
 function writer.heading(b) return ('<h%d id="%s"><a href="#%s">%s</a></h%d>\n'):format(b.level, b.id, b.id, escape(b.text), b.level) end
 
