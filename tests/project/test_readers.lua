@@ -24,7 +24,6 @@ local readers = {
   ["lua/mneme/commands/api.lua"] = PROGRAM,
   ["lua/mneme/commands/bench/peers.lua"] = OWN,
   ["lua/mneme/commands/diff.lua"] = "metrics",
-  ["lua/mneme/commands/export.lua"] = PROGRAM,
   ["lua/mneme/commands/help.lua"] = PROGRAM,
   ["lua/mneme/commands/play.lua"] = "map",
   ["lua/mneme/commands/run_list.lua"] = "run_list",

@@ -1,20 +1,23 @@
 -- game.lua -- an environment that a person plays, step by step, without its window: what the agent would see, the true state for
 -- who asks for it (Tab), and a card with the scores at the end.
 local ffi = require "ffi"
+local dtypes = require "mneme.base.dtypes"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local frames = require "mneme.insight.episodes.frames"
 local action_keys = require "mneme.insight.view.action_keys"
-local single = require "mneme.envs.single"
+local state_arrays = require "mneme.models.state_arrays"
 local episode_arrays = require "mneme.insight.episodes.episode_arrays"
 
 local C = engine.C
 local game = {}
 
----@class Game: Single a client of insight/view/window.lua
+---@class Game a client of insight/view/window.lua
+---@field env Env with one environment
+---@field obs ffi.cdata* the current observation, of obs_bytes bytes; after the end of an episode, the first of the next one
 ---@field results table[] of the finished episodes: { score, ret, length, looked = true after Tab }
 local Game = {}
-Game.__index = setmetatable(Game, single)
+Game.__index = Game
 
 ---Begin a game.
 ---@param env Env with one environment
@@ -24,7 +27,11 @@ function game.new(env, o)
   o = o or {}
   local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
     fair = frames.new(), open = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
-  single.set_up(self, env)
+  local space, kind = env.observation_space, dtypes[env.observation_space.dtype]
+  self.env, self.obs_bytes = env, state_arrays.size(space.shape) * kind.bytes
+  self.reward, self.terminated, self.truncated = ffi.new "float[1]", ffi.new "uint8_t[1]", ffi.new "uint8_t[1]"
+  self.action, self.room = env.action_space:room(1), ffi.new("char[?]", self.obs_bytes)
+  self.obs = ffi.cast(kind.pointer, self.room)
   self.hand = action_keys.hand(env.action_space)
   self.names = self.hand.names
   self.action_of, self.labels, self.types = action_keys.divide(self.names)
@@ -109,7 +116,7 @@ end
 
 -- The end: both films have the last frame again, with the action that led there.
 local function finish(self, action)
-  local outcome = self:outcome()
+  local outcome = self.env:outcome(0)
   local result = { score = outcome.score, ret = outcome.ret, length = outcome.length, looked = self.looked }
   self.results[#self.results + 1] = result
   self.source, self.card = sum_up(self), self:card_of(result)
@@ -141,10 +148,12 @@ function Game:take(action)
     return
   end
   if self.recording then self.recording:see(self.obs) end
-  self:act(action)
+  self.env.action_space:put(self.action, 0, action)
+  self.env:step_raw(self.action, self.obs, self.reward, self.terminated, self.truncated)
+  local ended = self.terminated[0] ~= 0 or self.truncated[0] ~= 0
   if self.recording then self.recording:add(self.action, self.reward[0], self.terminated[0] ~= 0, self.truncated[0] ~= 0) end
-  self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, self.ended
-  if self.ended then finish(self, action) else look(self) end
+  self.step, self.ret, self.last, self.over = self.step + 1, self.ret + self.reward[0], action, ended
+  if ended then finish(self, action) else look(self) end
 end
 
 -- Keys that are no actions.
