@@ -42,7 +42,7 @@ return mn.study {
   question = "How long a chain does learning at every step span?",
   of = "train",
   axes = { memory = memories, length = lengths },
-  settings = { env = "memory_chain", learner = "stream", num_envs = 1, hidden = 32, steps = 5e6, threads = 1, stop_score = 0.98, quick = { steps = 4e5 } },
+  settings = { env = "memory_chain", learner = "stream", num_envs = 1, hidden = 32, steps = 2e6, threads = 1, stop_score = 0.98, quick = { steps = 4e5 } },
   seeds = 10,
   metrics = { score = { "success, mean of the last 100 episodes", range = { 0, 1 }, solved = 0.97 }, steps = { "steps of the run, which stops when solved" } },
   figures = {

@@ -145,7 +145,7 @@ end)
 local LINES = {
   attentions = 380, base = 3980, commands = 7194, cores = 2109, datasets = 380, envs = 3216, episodes = 4849, figures = 1731, learn = 3362,
   learners = 775, measure = 2156, models = 7104, portable = 2113, reports = 2303, runs = 3100, search = 273, stats = 1287, study = 4701,
-  tensor = 5200, view = 3537, scenes = 2301, experiments = 2364,
+  tensor = 5200, view = 3537, scenes = 2301, experiments = 2376,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)
