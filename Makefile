@@ -184,9 +184,9 @@ check: deps-test ## all tests under AddressSanitizer and UBSan, with memory that
 # C compares is not traced: that took most of the time, and no reader in C waits for a number that is hard to guess.
 FUZZ    := $(B)-fuzz
 TARGET  := archive causal_map checkpoint config declaration events image json live manifest map metrics model_sizes ops outcome overrides report_words \
-	   resources restore result run_info run_list safetensors signatures study text trajectory tuning
+	   resources restore result run_info run_list safetensors signatures study text tuning
 SECONDS := 60
-fuzz: deps-test all ## fuzz every reader of files, a minute each (TARGET=trajectory SECONDS=3600: one of them, for an hour)
+fuzz: deps-test all ## fuzz every reader of files, a minute each (TARGET=causal_map SECONDS=3600: one of them, for an hour)
 	@$(MAKE) B=$(FUZZ) CC="$(FUZZ_CC)" OPT="-O1 -g -fno-omit-frame-pointer" \
 	  CFLAGS="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-coverage=trace-cmp -fno-sanitize-recover=all" $(FUZZ)/fuzz
 	@MNEME_BUILD=$(abspath $(B)) tests/fuzz/fuzz.sh $(FUZZ) $(SECONDS) $(TARGET)
