@@ -223,7 +223,7 @@ return function(target, block)
   target("manifest", function()
     local check = sealed.check
     sealed.check = function() return true end
-    local ok, e = pcall(tried, manifest.check, "fuzz", { history = { { source_folder = "source" } } }, { bad = {}, notes = {}, altered = {} })
+    local ok, e = pcall(tried, manifest.check, "fuzz", { history = { { source_folder = "source" } } }, { bad = {}, notes = {} })
     sealed.check = check
     if not ok then error(e, 0) end
   end)

@@ -9,6 +9,15 @@ local registry = require "mneme.base.registry"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local safetensors = require "mneme.tensor.safetensors"
+local tables = require "mneme.base.tables"
+
+local learner_fixtures = require "tests.support.learner_fixtures"
+
+check.kinds.attention = require "tests.support.attention_fixtures"
+function check.kinds.learn(name, config, tensors, meta)
+  if not learner_fixtures[name] then errors.unknown("core", meta.core, tables.keys(learner_fixtures)) end
+  return learner_fixtures[name](config, tensors)
+end
 
 local root = registry.root .. "tests/fixtures/"
 local path = os.tmpname()

@@ -1,7 +1,6 @@
--- file.lua -- shared by the runners of `mneme check`: parts of a fixture as tensors, and results as
+-- file.lua -- shared by what compares fixtures (`mneme check`, tests/support): parts of a fixture as tensors, and results as
 -- name -> { shape, values }.
 local errors = require "mneme.base.errors"
-local json = require "mneme.base.json"
 local tensor = require "mneme.tensor.tensor"
 
 local check_file = {}
@@ -52,18 +51,6 @@ end
 function check_file.need(file, name)
   if not file[name] then errors.fail("the file has no " .. name) end
   return file[name]
-end
-
----A number that the config must have.
-function check_file.setting(config, key)
-  if type(config[key]) ~= "number" then errors.fail(("config.%s is %s, expected a number"):format(key, json.encode(config[key] or json.null))) end
-  return config[key]
-end
-
----A true or false that the config must have.
-function check_file.switch(config, key)
-  if type(config[key]) ~= "boolean" then errors.fail(("config.%s is %s, expected true or false"):format(key, json.encode(config[key] or json.null))) end
-  return config[key]
 end
 
 return check_file

@@ -1,7 +1,6 @@
 -- init.lua -- `mneme check`: check a core against the recorded values of another program, test a core of your own, or examine a run's folder.
 local lazy = require "mneme.base.lazy"
 local check_file = lazy "mneme.commands.check.file"
-local attention = lazy "mneme.commands.check.attention"
 local integrity = lazy "mneme.lab.reports.integrity"
 local study_folder = lazy "mneme.lab.study.folder"
 local core = lazy "mneme.models.core"
@@ -10,7 +9,6 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
-local contract_rig = lazy "mneme.models.contract_rig"
 local next_step = require("mneme.base.terminal").next_step
 local progress = lazy "mneme.base.progress"
 local registry = lazy "mneme.base.registry"
@@ -25,8 +23,8 @@ local options = require "mneme.commands.options"
 
 local command = { name = "check", doc = "examine a run's folder, test a file of your own, or compare with another program's recorded values", loads = true,
   others = "core", about = [[
-Of a run or study: no file altered, removed or added, each run the one that its study names, code and data as they were;
-status 1 where something is damaged.  A note says what changed since, or cannot be checked here.
+Of a run or study: no file altered or removed since its start ended, each run the one that its study names; status 1 where something is damaged.
+A note says what changed since, of code and data too, or cannot be checked here.
 Of FILE.lua: a core keeps the contract of core=, an environment that of env=; of a script or study, its settings, runs and claims can be read.
 Of FILE.safetensors: build what its metadata name, load its parameters, run forward and backward, and compare every value with the file's.
 The error of a tensor is max |got - expected| / max(max |expected|, 1e-3 x the largest of its group); the groups are output.*, final.* and
@@ -141,6 +139,8 @@ end
 
 -- ---- the command ----
 
+command.kinds = {}           -- of fixtures that are no cores, such as the tests have: function(name, config, tensors, metadata) that gives the results
+
 ---Compare one fixture with the results of this engine.
 ---@return table { ok, worst = { name, error, note }, tolerance, core, list, rounding = of a core beyond its tolerance: how far the worst tensor moves
 ---  with the last bit of what the core is given, float32_error = of the file, where it has one }
@@ -161,15 +161,8 @@ local function check(path)
   end
   local kind, name = meta.core:match "^(%a+)%.(.+)$"
   local got
-  if kind == "learn" then
-    local learner = require "mneme.commands.check.learner"
-    if not learner[name] then errors.unknown("core", meta.core, tables.keys(learner)) end
-    got = learner[name](config, file.tensors)
-  elseif kind == "attention" then
-    got = attention(name, config, file.tensors, meta)
-  else
-    got = run_core(meta.core, config, file.tensors)
-  end
+  if command.kinds[kind] then got = command.kinds[kind](name, config, file.tensors, meta)
+  else got, kind = run_core(meta.core, config, file.tensors), nil end
   local list = compare(got, file.tensors)
   local rounding = not kind and list[1] and list[1].error > tolerance and conditioning(meta.core, config, file.tensors, got, list[1]) or nil
   tensor.clear_tape()
@@ -200,7 +193,6 @@ local function check_core(file, given)
       wrong = wrong + 1
     end
   end
-  if built.reads == nil then print("measured  reads: " .. (contract_rig.reading(built) or "nothing that gives steps a weight")) end
   if not built.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(built:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
   local forward = errors.position_of(built.forward)
@@ -253,41 +245,28 @@ end
 -- ---- folders of runs and studies ----
 
 -- Prints what was found; is it sound?
-local function report(path, found, summary)
+local function report(path, found, summary, briefly)
   print(("%-9s %s  %s"):format(#found.bad == 0 and "ok" or "DAMAGED", path, summary))
   for _, text in ipairs(found.bad) do print("          " .. terminal.plain(text, true)) end
-  for _, text in ipairs(found.notes) do print("          note: " .. terminal.plain(text, true)) end
+  for _, text in ipairs(briefly and {} or found.notes) do print("          note: " .. terminal.plain(text, true)) end
   return #found.bad == 0
 end
 
--- Checks a run, or a study and each of its runs; what is noted of several runs is one line.
+-- Checks a run, or a study and each of its runs.
 local function check_folder(path)
   path = path:gsub("(.)/+$", "%1")
-  local function look(examine, at, of)
-    local ok, found, summary = integrity.steady(at, examine, of or at)
-    if not ok and not of then error(found, 0) end
-    return ok and found or { bad = { found.message }, notes = {} }, ok and summary or ""
-  end
-  if not files.is_file(path .. "/study.json") then return report(path, look(integrity.run, path)) and 0 or 1 end
-  local study, notes, checked, damaged = study_folder.load(path), {}, 0, 0
+  if not files.is_file(path .. "/study.json") then return report(path, integrity.run(path)) and 0 or 1 end
+  local study, noted, damaged = study_folder.load(path), 0, 0
   local sound = report(path, integrity.study(path, study))
   for _, r in progress.each(study.runs, "runs") do
     if files.is_file(r.path .. "/config.json") then
-      local found, summary = look(integrity.run_of_study, r.path, r)
-      for _, text in ipairs(found.notes) do
-        local key = text:gsub(r.path:gsub("%p", "%%%0"), "RUN")
-        notes[key] = notes[key] or {}
-        table.insert(notes[key], r.path)
-      end
-      found.notes, checked = {}, checked + 1
-      if not report(r.path, found, summary) then damaged = damaged + 1 end
+      local ok, found, summary = xpcall(integrity.run, errors.handler, r.path, r)
+      if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
+      noted = noted + (found.notes[1] and 1 or 0)
+      if not report(r.path, found, summary, true) then damaged = damaged + 1 end
     end
   end
-  for _, text in ipairs(tables.keys(notes)) do
-    local n = #notes[text]
-    print(("note: %s: %s"):format(n == 1 and notes[text][1] or n == checked and ("all %d runs"):format(n) or ("%d of %d runs"):format(n, checked),
-      terminal.plain(text, true)))
-  end
+  if noted > 0 then print(("note: of %d runs something has changed since, or cannot be checked: mneme check RUN"):format(noted)) end
   print(("%s: %s"):format(path, damaged > 0 and ("%d of %d runs are damaged"):format(damaged, #study.runs) or sound and "nothing is damaged"
     or "its runs are sound, the study's folder is not"))
   return sound and damaged == 0 and 0 or 1

@@ -1,4 +1,4 @@
--- attention.lua -- the fixtures attention.NAME of `mneme check`: an attention over given q, k, v, and its gradients.
+-- attention_fixtures.lua -- the fixtures attention.NAME: an attention over given q, k, v, and its gradients.
 local encoder_attention = require "mneme.models.encoder_attention"
 local check_file = require "mneme.commands.check.file"
 local errors = require "mneme.base.errors"
