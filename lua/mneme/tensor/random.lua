@@ -180,7 +180,7 @@ function init.uniform(bound)
   end
 end
 
-suggest.guard("mn.nn.init.", init, suggest.init)
+suggest.guard("mn.nn.init.", init)
 
 -- ---- making layers ----
 
