@@ -175,7 +175,7 @@ return function(target, block)
 
   target("run_info", function()
     local info = run_folder.read_info "fuzz"
-    integrity.run("fuzz", true)
+    integrity.run("fuzz", nil, true)
     mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
     mixed_code.starts { { name = "a", info = info } }
     run_sources.choice = "stored"

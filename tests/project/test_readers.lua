@@ -28,7 +28,6 @@ local readers = {
   ["lua/mneme/commands/play.lua"] = "map",
   ["lua/mneme/commands/run_list.lua"] = "run_list",
   ["lua/mneme/commands/run.lua"] = OWN,
-  ["lua/mneme/commands/setting_topics.lua"] = PROGRAM,
   ["lua/mneme/envs/corpus.lua"] = "text",
   ["lua/mneme/insight/episodes/causal_map_file.lua"] = "causal_map",
   ["lua/mneme/insight/episodes/live_channel.lua"] = "live",
