@@ -1,12 +1,12 @@
 -- learner_fixtures.lua -- the fixtures learn.NAME: losses, returns, optimisers, whole updates.
 local ffi = require "ffi"
-local check_file = require "mneme.commands.check.file"
+local check_file = require "tests.support.fixture_parts"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local nn = require "mneme.tensor.nn"
 local optim = require "mneme.tensor.optim"
-local state_files = require "mneme.models.state_files"
+local state_files = require "tests.support.state_files"
 local tensor = require "mneme.tensor.tensor"
 
 local ops = tensor.ops
