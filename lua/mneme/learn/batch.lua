@@ -148,7 +148,7 @@ local function make_buffers(self)
   self.overwritten = { self.x, self.done, self.resets, self.rewards, self.played, self.inputs ~= self.x and self.inputs or nil }
   self.overwritten[#self.overwritten + 1] = self.live
   for _, t in pairs(self.previous or {}) do self.overwritten[#self.overwritten + 1] = t end
-  self.row = { action = {}, value = {}, reward = batches.rows_of(self.rewards, {}),
+  self.row = { action = {}, value = {}, reward = batches.rows_of(self.rewards, {}), played = batches.rows_of(self.played, {}),
     x = batches.rows_of(self.x, {}), inputs = batches.rows_of(self.inputs, {}), done = batches.rows_of(self.done, {}),
     resets = batches.rows_of(self.resets, {}), previous = {} }
   self.row.paid = self.row.reward            -- as the environment gave them
