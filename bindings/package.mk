@@ -71,7 +71,7 @@ DIST_NAME  = mneme-$(VERSION)-linux-$(MACHINE)$(if $(filter native,$(FOR)),-nati
 DIST_AT    = $(B)/dist
 DIST_ROOT  = $(DIST_AT)/$(DIST_NAME)
 DIST       = $(DIST_ROOT).tar.gz
-AT_RUNTIME = $(foreach l,libjansson.so.4 libopenblas.so.0 libedit.so.2 libmicrohttpd.so.12,$(filter /%,$(shell $(CC) -print-file-name=$(l)))) \
+AT_RUNTIME = $(foreach l,libjansson.so.4 libopenblas.so.0 libmicrohttpd.so.12,$(filter /%,$(shell $(CC) -print-file-name=$(l)))) \
              $(or $(wildcard /usr/lib/$(shell $(CC) -print-multiarch)/lua/5.1/lfs.so),$(shell luajit -e 'print(package.searchpath("lfs", package.cpath))'))
 
 dist-folder:

@@ -1,5 +1,5 @@
 -- Which memory reads best?   mneme run char_lm core=gru file=MINE.txt unit=word   mneme sweep experiments/char_lm.lua quick=1
--- The next character (unit=word, unit=bpe: word, symbol) of a text, by models of equally many parameters; the memory
+-- The next character (unit=word: word) of a text, by models of equally many parameters; the memory
 -- goes on from batch to batch, gradients reach back `length` tokens.
 local mn = require "mneme"
 

@@ -4,7 +4,7 @@ local mn = require "mneme"
 local nn = mn.nn
 
 local reference = debug.getinfo(1, "S").source:match "^@(.-)[^/]*/?[^/]*$" .. "tests/reference/"
-local tasks = { pendulum = { id = "Pendulum-v1", gamma = 0.9, within = 100 }, reacher = { id = "MaskedReacher-v0", gamma = 0.99, within = 3 } }
+local tasks = { pendulum = { id = "Pendulum-v1", within = 100 }, reacher = { id = "MaskedReacher-v0", within = 3 } }
 local claims = {}
 for i, name in ipairs { "pendulum mean_return", "pendulum learning", "reacher mean_return", "reacher learning" } do
   local task, metric = name:match "(%S+) (%S+)"
@@ -30,7 +30,8 @@ end
 return mn.study {
   title = "PPO with a Gaussian policy: CleanRL's and ours",
   question = "Does PPO reach the same return, as soon, as CleanRL's ppo_continuous_action.py, with the same networks and settings?",
-  axes = { task = { "pendulum", "reacher" }, code = { "mneme", "cleanrl" } },
+  axes = { task = { { label = "pendulum", set = { task = "pendulum", gamma = 0.9 } }, { label = "reacher", set = { task = "reacher", gamma = 0.99 } } },
+    code = { "mneme", "cleanrl" } },
   settings = { task = "pendulum", code = "mneme", learner = "ppo", steps = 102400, num_envs = 16, num_steps = 64, horizon = 1, minibatches = 4, epochs = 10,
     lr = 1e-3, lr_schedule = "linear", gamma = 0.99, entropy_coef = 0, norm_obs = true, norm_reward = true, clip_reward = 10, bootstrap_truncated = false,
     threads = 1 },
@@ -38,7 +39,6 @@ return mn.study {
   seeds = 5,
   run = function(cfg)
     local task = tasks[cfg.task]
-    cfg.gamma = task.gamma
     if cfg.code == "cleanrl" then return cleanrl(cfg, task.id) end
     local env = mn.env("gym:" .. (cfg.task == "reacher" and reference .. "cleanrl_ppo.py:Reacher" or task.id), { num_envs = cfg.num_envs, seed = cfg.seed,
       time_limit = cfg.task == "reacher" and 50 or nil, workers = 1 })

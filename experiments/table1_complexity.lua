@@ -1,5 +1,5 @@
 -- What does each memory cost, a token and a sequence?   mneme sweep experiments/table1_complexity.lua
--- Counted by each core's own declaration (core:describe); `mneme list costs` has the formulas.
+-- Counted by each core's own declaration (core:describe); `mneme list cores` has the formulas.
 local mn = require "mneme"
 local timing = mn.measure.timing
 

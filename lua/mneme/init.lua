@@ -22,7 +22,6 @@ local parts = {
   recur = { "mneme.tensor.recur" },
   grad = { "mneme.tensor.gradients", "grad" },
   custom_gradient = { "mneme.tensor.gradients", "custom_gradient" },
-  einsum = { "mneme.tensor.einsum" },
   nn = { "mneme.tensor.nn" },
   dropout = { "mneme.tensor.random", "dropout" },
   mse_loss = { "mneme.tensor.losses", "mse_loss" },
@@ -167,7 +166,7 @@ return setmetatable(mn, { __index = function(_, key)
   if not part then
     local known = mn.names()
     for name in pairs(tensor.ops) do known[#known + 1] = name end
-    suggest.unknown("mn.", key, suggest.functions, known)
+    suggest.unknown("mn.", key, known)
   end
   if hand_over[key] then hand_over[key]() end
   local value = load(part, "mn." .. key)

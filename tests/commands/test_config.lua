@@ -249,9 +249,9 @@ t.test("a folder that holds a run is refused, and so is a resume of nothing", fu
   refused("resume=" .. dir .. "/a lr=1", "resume takes every value from .*config.json: 'lr' cannot change")
 end)
 
--- Its manifest is that of a start which was killed before its first checkpoint.
+-- Its manifest is of no start of it.
 local function as_if_killed(name)
-  files.write(dir .. "/" .. name .. "/manifest.json", { require("mneme.base.json").sealed.encode { at_work = true, starts = 1, files = json.array {} } })
+  files.write(dir .. "/" .. name .. "/manifest.json", { require("mneme.base.json").sealed.encode { starts = 0, files = json.array {} } })
 end
 
 t.test("resuming cuts the log back and goes on as if nothing had happened", function()

@@ -89,7 +89,7 @@ t.test("every version of the code that ran is kept; stored means the latest, and
   t.eq((files.read(dir .. "/s/source-from-4096/rules.lua")), (files.read(dir .. "/rules.lua")))
   t.eq(info("s").history[3].source_folder, "source-from-4096")
   local said, status = mneme "check s"
-  t.ok(status == 0 and said:find "6 source files, 3 starts" and said:find "note: from step 4096 on it ran other code or data: source%-from%-4096", said)
+  t.ok(status == 0 and said:find "3 source files, 3 starts" and said:find "note: from step 4096 on it ran other code or data: source%-from%-4096", said)
   local rich = mean_return(mneme "eval s episodes=20")                   -- what ran last lies here: there is nothing to choose
   t.ok(rich >= 50 * before)
   write("rules.lua", "return { pay = function(a) return a end }\n")
@@ -169,11 +169,11 @@ t.test("nothing in the current directory is run that the command line does not n
     trap(path .. ".so")
   end
   for _, kind in ipairs { "cores", "attentions", "datasets", "learners", "scenes", "experiments" } do trap(kind .. "/evil.lua") end
-  local commands = { "list", "help", "doctor", "list runs .", "list cores", "list costs", "list learners", "help cores", "help evil", "help gate", "help man",
+  local commands = { "list", "help", "doctor", "list runs .", "list cores", "list learners", "help cores", "help evil", "help gate", "help man",
     "help api", "run tmaze --help", "run nosuch", "check run", "compare run run", "report run", "export run to=x.safetensors", "eval run episodes=2",
     "view run out=x.png wait=0", "diff run run", "intervene run erase=layers.0 at=1 episodes=2", "probe run", "where run episodes=2", "credit run",
-    "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n", "repl < /dev/null",
-    "bench nosuch", "new core own", "new env own like=evil.lua",
+    "run resume=run steps=5000", "run tmaze quick=1 core=gru steps=64 num_envs=2 num_steps=32 threads=1 run=n",
+    "bench nosuch", "play nosuch", "new core own", "new env own like=evil.lua",
     "sweep nosuch", "complete ''", "complete list ''", "complete run ''", "complete run evil ''", "complete run experiments/evil.lua ''",
     "complete help ''", "complete run tmaze core=", "complete sweep evil ''" }
   local known = {}
@@ -284,11 +284,11 @@ t.test("a core that a run's folder brings is not run by a report or a comparison
   sh "cp -r honest forged"
   write("forged/bad.lua", "os.execute 'touch ran_by_report'\n" .. files.read(require("mneme.base.registry").library .. "cores/gru.lua"))
   write("forged/config.json", (files.read(dir .. "/forged/config.json"):gsub('"name": "gru"', '"name": "forged/bad.lua"')))
-  for _, command in ipairs { "report forged out=f.html", "report honest forged out=f.md", "compare forged honest out=f.svg", "compare honest forged" } do
+  for _, command in ipairs { "report forged out=f.html", "report honest forged out=f.md", "compare honest forged" } do
     mneme(command)
     t.ok(not files.is_file(dir .. "/ran_by_report"), command)
   end
-  mneme "report forged out=f.html trust=1"
+  mneme "eval forged episodes=2 trust=1"
   t.ok(files.is_file(dir .. "/ran_by_report"))
 end)
 
@@ -417,7 +417,7 @@ t.test("mneme check RUN examines a folder", function()
   t.eq(select(2, mneme "run tmaze quick=1 core=gru core.d_model=8 hidden=8 corridor=4 num_envs=2 num_steps=32 threads=1 steps=60000 run=sound"), 0)
   local said, status = shell.mneme(dir, "check sound")
   t.eq(status, 0, said)
-  t.ok(said:find "^ok +sound  %d+ lines of log, %d checkpoints, 1 source files, 1 starts\n$", said)
+  t.ok(said:find "^ok +sound  %d checkpoints, 1 source files, 1 starts\n$", said)
   local function damaged(line, expected)
     sh("rm -rf hurt; cp -r sound hurt; " .. line)
     local found, code = mneme "check hurt"
@@ -432,21 +432,16 @@ t.test("mneme check RUN examines a folder", function()
   damaged("printf 'x' | dd of=hurt/events.out.tfevents.mneme bs=1 seek=600 conv=notrunc", "events.-: was altered")
   damaged("for i in 1 2 3 4; do head -c 42 sound/events.out.tfevents.mneme >> hurt/events.out.tfevents.mneme; done",
     "events.-: was altered")
-  damaged("cd hurt/checkpoints; cp $(ls | tail -1) step-99999.safetensors", "step%-99999.safetensors: was not there")
   damaged([[sed -i 's/"hidden": 8/"hidden": 9/' hurt/config.json]], "config.json: was altered after it was written")
-  damaged("sed -i 2d hurt/config.json", "config.json: was altered after it was written")
   damaged([[sed -i 's/"wall_s": /"wall_s": 1/' hurt/resources.json]], "resources.json: was altered after it was written")
   damaged([[sed -i '2s/: [0-9.]*}/: 0.125}/' hurt/metrics.jsonl]], "metrics.jsonl: was altered")
   damaged("echo >> hurt/manifest.json", "manifest.json: was altered")
-  sh "rm -rf hurt; cp -r sound hurt; rm -r hurt/checkpoints"
-  said, status = mneme "check hurt"
-  t.ok(status == 0 and said:find "note: its checkpoints were removed", said)
 end)
 
 t.test("help tells use= and trust= of every command that takes them", function()
   for _, topic in ipairs { "check", "eval", "report", "use", "trust" } do
     local text = mneme("help " .. topic)
-    t.ok(topic == "trust" or text:find "use=stored" and text:find "now: ", topic .. ": " .. text)
+    t.ok(topic == "trust" or text:find "use=stored" and text:find "now:%s", topic .. ": " .. text)
     t.ok(topic == "use" or text:find "trust=1", topic .. ": " .. text)
   end
 end)

@@ -137,7 +137,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   local lines = { "eval small episodes=100000000", "where large episodes=50000", "probe small episodes=2048",
     "intervene small erase=all at=1 episodes=10000000", "view small out=x.gif episodes=1", "view small out=x.html wait=100", "report sweep out=r.html",
     "check small", "compare small sweep", "export small to=x.safetensors", "list runs",
-    "diff small small", "repl", "doctor", "help where", "complete mneme wh", "report small small",
+    "diff small small", "doctor", "help where", "complete mneme wh", "report small small",
     "sweep long.lua jobs=2 threads=1 run=sweep", "sweep long.lua lr=1e-5..1:log budget=3 run=again",
     "run tmaze " .. SMALL, "run tmaze where=1 quick=1 run=mapped core=gru num_envs=2 threads=1 steps=1e6" }
   local asked = { bench = true, play = true }                      -- below
@@ -150,7 +150,7 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   for _, line in ipairs { "view small", "view tmaze", "play tmaze", "view small scene=where" } do
     for _, signal in ipairs { "INT", "TERM" } do ends(line, signal, "SDL_VIDEODRIVER=dummy") end
   end
-  for _, line in ipairs { "bench scenes", "bench train", "eval small episodes=100000000", "view large out=x.gif episodes=9" } do
+  for _, line in ipairs { "bench train", "eval small episodes=100000000", "view large out=x.gif episodes=9" } do
     ends(line, "INT") ends(line, "TERM")
   end
   t.eq(sh "ls | grep '^x.gif.*tmp'", "", "no half of a film stays")

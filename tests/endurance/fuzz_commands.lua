@@ -20,7 +20,7 @@ local keys = { "core", "core.d_model", "hidden", "lr", "gamma", "lambda", "learn
   "core.", ".x", "a..b", "corridor", "env.corridor", "threads", "record_every", "figures", "export", "episode", "facts", "every", "measure", "to",
   "use", "trust" }
 local bases = { "run tmaze " .. foreign.small .. " corridor=4 steps=64 run=w", "sweep two.lua run=w list=1", "sweep tmaze " .. foreign.small
-  .. " budget=2x64 lr=1e-4..1e-2:log run=w estimate=0 jobs=1", "list cores", "list costs", "list envs", "help gru", "help run",
+  .. " budget=2x64 lr=1e-4..1e-2:log run=w estimate=0 jobs=1", "list cores", "list envs", "help gru", "help run",
   "complete run", "doctor",
   "play tmaze keys=left,right out=w.png", "report s out=w.md" }
 for _, list in ipairs { foreign.of_run, foreign.of_study } do

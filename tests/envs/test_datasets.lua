@@ -3,7 +3,6 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
-local bpe = require "mneme.envs.bpe"
 local corpus = require "mneme.envs.corpus"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
@@ -315,31 +314,6 @@ t.test("text: words are numbered by how often the first part has them; 0 is any 
   t.eq(dataset.characters "train", nil)
 end)
 
-t.test("bpe: the commonest pair first; equal ones by their symbols; every text can be written", function()
-  local coder = bpe.learn("abab abab abab abc", 262)
-  local learnt = {}
-  for i = 256, coder.vocab - 1 do learnt[#learnt + 1] = coder.text[i] end
-  t.eq(text(learnt), "ab  ab  abab")                       -- 7 times; 3 times, as (ab)(ab) comes, whose symbols are greater; 2 times
-  for _, sample in ipairs { "abab abab abc", "cab  ab\n\tzoë €", "", "x" } do
-    local parts = {}
-    coder:encode(sample, function(symbol) parts[#parts + 1] = coder.text[symbol] end)
-    t.eq(table.concat(parts), sample)
-  end
-  t.eq(bpe.learn("abcd", 300).vocab, 256)                  -- no pair comes twice
-  local line, parts = ("x"):rep(1e6), {}                   -- one word as long as a file
-  bpe.learn(line, 260):encode(line, function(symbol) parts[#parts + 1] = symbol end)
-  t.eq(#parts, 62500)
-end)
-
-t.test("bpe: new words are cut by what was learnt", function()
-  local sample = ("she sells sea shells on the sea shore; the shells she sells are sea shells\n"):rep(3)
-  local learnt, fresh = bpe.learn(sample, 300), {}
-  coroutine.wrap(function() learnt:encode("seashells ashore", function(s) fresh[#fresh + 1] = learnt.text[s] end) end)()
-  t.eq(table.concat(fresh), "seashells ashore")
-  t.ok(#fresh < 10, "hardly anything was joined: " .. table.concat(fresh, "|"))
-  t.eq(learnt.vocab, bpe.learn(sample, 300).vocab)
-end)
-
 t.test("text: Debian's corpus is there, in every unit", function()
   if not files.is_file "/usr/share/games/fortunes/people" then t.skip "the package fortunes is not installed" end
   local dataset = mn.dataset("text", { batch = 8 })
@@ -401,7 +375,6 @@ t.test("bad texts: empty, no UTF-8, missing, a folder, too short", function()
   bad({ file = dir }, "cannot be read: Is a directory")
   bad({ file = write(("short "):rep(10)) }, "the %a+ part has %d+ tokens, expected at least 2 for each of batch=32")
   bad({ file = write(("long "):rep(1000)), valid = 0.6, test = 0.5 }, "leave nothing to learn from")
-  bad({ file = write(("long "):rep(1000)), unit = "bpe", vocab = 100 }, "vocab=100, expected at least 256 for unit=bpe")
 end)
 
 t.test("bad settings are refused with what was expected", function()
@@ -418,7 +391,7 @@ t.test("bad settings are refused with what was expected", function()
   bad("mqar", { pairs = 8, vocab = 16 }, "pairs=8, but vocab=16 makes 7 keys")
   bad("selective_copy", { length = 31 }, "length=31, expected at least 2 %* copied = 32")
   bad("induction", { length = 2 }, "length=2: expected 3..")
-  bad("text", { unit = "letter" }, "unit=letter: expected one of character, word, bpe")
+  bad("text", { unit = "letter" }, "unit=letter: expected one of character, word")
   local flat = mn.dataset("listops", { min_length = 500, max_length = 510, max_depth = 2 })
   t.fails(function() flat:example("train", 0) end)
   t.fails(function() mn.dataset {} end)

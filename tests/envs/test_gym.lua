@@ -374,8 +374,8 @@ end)
 t.test("gym: where and intervene of an environment that cannot be played again, by its copies", function()
   for name, works in pairs { ["Free env.how=free"] = true, ["Declared env.how=loses"] = true, ["Free env.how=loses"] = false } do
     local run = name:gsub("%W", "")
-    local words = TRAIN:gsub("minibatches=1 ", ""):gsub("Walk env.score=up", name .. " env.score=success"):format(2, "a2c")
-    local said, status = mneme(words .. "steps=64 run=" .. run)
+    local train = TRAIN:gsub("minibatches=1 ", ""):gsub("Walk env.score=up", name .. " env.score=success"):format(2, "a2c")
+    local said, status = mneme(train .. "steps=64 run=" .. run)
     t.eq(status, 0, said)
     for _, line in ipairs { "intervene %s erase=all at=5 episodes=4", "where %s episodes=3 columns=3" } do
       said, status = mneme(line:format(run))

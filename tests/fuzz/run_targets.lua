@@ -175,7 +175,7 @@ return function(target, block)
 
   target("run_info", function()
     local info = run_folder.read_info "fuzz"
-    integrity.run("fuzz", true)
+    integrity.run("fuzz", nil, true)
     mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
     mixed_code.starts { { name = "a", info = info } }
     run_sources.choice = "stored"
@@ -223,7 +223,7 @@ return function(target, block)
   target("manifest", function()
     local check = sealed.check
     sealed.check = function() return true end
-    local ok, e = pcall(tried, manifest.check, "fuzz", { history = { { source_folder = "source" } } }, { bad = {}, notes = {}, altered = {} })
+    local ok, e = pcall(tried, manifest.check, "fuzz", { history = { { source_folder = "source" } } }, { bad = {}, notes = {} })
     sealed.check = check
     if not ok then error(e, 0) end
   end)

@@ -36,7 +36,7 @@ local function forget(run)
   local path = ("%s/%s/config.json"):format(dir, run)
   local info = json.decode((files.read(path)), path)
   t.eq(info.core.config.sees, "rollout")
-  info.core.config.sees, info.source, info.history = nil, nil, nil             -- such a run kept no code either
+  info.checksum, info.core.config.sees, info.source, info.history = nil, nil, nil, nil             -- such a run kept no code either
   if type(info.config.core) == "table" then info.config.core.sees = nil end
   files.write(path, { json.encode(info, "  ") })
 end
@@ -62,7 +62,7 @@ for _, core in ipairs { "gtrxl core.memory=3", "rmt" } do
     t.ok(not mneme(("eval %s-new episodes=4"):format(name)):find "sees")
     t.ok(mneme(("view %s-old out=old.png wait=0"):format(name)):find(SAYS))
     t.ok(mneme(("intervene %s-old erase=all at=2 episodes=4"):format(name)):find(SAYS))
-    t.ok(mneme(("run corridor.lua resume=%s-old steps=900 use=altered"):format(name)):find(SAYS))
+    t.ok(mneme(("run corridor.lua resume=%s-old steps=900"):format(name)):find(SAYS))
     t.ok(not mneme(("run corridor.lua resume=%s-known steps=900"):format(name)):find(SAYS))
     t.ok(checkpoint(name .. "-old", 900) == checkpoint(name .. "-known", 900), "other bits after resuming")
   end)
@@ -79,7 +79,7 @@ t.test("a run whose core and environment are written in its script likewise", fu
   local old = mneme "eval own-old episodes=30 trust=1"
   t.ok(old:find(SAYS), old)
   t.eq(numbers_of(old), numbers_of(known))
-  t.ok(mneme("run own.lua resume=own-old steps=900 use=altered trust=1"):find(SAYS))
+  t.ok(mneme("run own.lua resume=own-old steps=900 trust=1"):find(SAYS))
 end)
 
 os.execute("rm -r '" .. dir .. "'")

@@ -7,7 +7,7 @@ local core = require "mneme.models.core"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local nn = require "mneme.tensor.nn"
-local state_files = require "mneme.models.state_files"
+local state_files = require "tests.support.state_files"
 
 local CLOSE = 2e-5
 

@@ -5,6 +5,7 @@ local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local core_rig = require "tests.support.core_rig"
+local reading_rig = require "tests.support.reading_rig"
 local C, ctx = engine.C, engine.ctx
 
 -- With the vectors of another build (tests/run.lua) the ops' own gradients are compared in test_ops.lua.
@@ -15,6 +16,10 @@ for _, property in ipairs(contract) do
       t.test(case.name .. ": " .. property.name, function() property.holds(case.settings) end)
     end
   end
+end
+
+for _, case in ipairs(core_rig.cases()) do
+  t.test(case.name .. ": what it reads of the past is what `reads` says", function() reading_rig.holds(case.settings) end)
 end
 
 -- ---- threads ----

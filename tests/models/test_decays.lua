@@ -4,10 +4,10 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
 local contract = require "mneme.models.contract"
-local contract_rig = require "mneme.models.contract_rig"
 local core = require "mneme.models.core"
 local implicit_attention = require "mneme.models.implicit_attention"
 local core_rig = require "tests.support.core_rig"
+local reading_rig = require "tests.support.reading_rig"
 local tables = require "mneme.base.tables"
 
 -- ---- decays of a script ----
@@ -135,7 +135,7 @@ end
 -- Weights of every step in the last one, drawn and measured: what is read where one step's value is 1 and all others are 0.
 local function drawn_and_measured(settings)
   local c, pairs_seen = core_rig.build(settings, 1), {}
-  local now, read, heads = contract_rig.look(c, 2)
+  local now, read, heads = reading_rig.look(c, 2)
   now.reads = c.reads
   for head = 0, heads - 1 do
     for channel = 0, c.config.d_head - 1 do

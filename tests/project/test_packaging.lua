@@ -145,7 +145,7 @@ t.test("docs/third-party.md names every library that is linked, and counts the f
   local files, safetensors = require "mneme.base.files", require "mneme.tensor.safetensors"
   local page, seen = files.read(root .. "docs/third-party.md"), 0
   local names = { ["libjansson.so.4"] = "Jansson", png = "libpng", gif = "giflib", z = "zlib", dl = "libc", pthread = "libc", m = "libm", cublas = "cuBLAS",
-    ["libSDL2-2.0.so.0"] = "SDL 2", freetype2 = "FreeType", luajit = "LuaJIT", mneme = "Mneme", ["libedit.so.2"] = "libedit", ["libmpi.so.40"] = "Open MPI",
+    ["libSDL2-2.0.so.0"] = "SDL 2", freetype2 = "FreeType", luajit = "LuaJIT", mneme = "Mneme", ["libmpi.so.40"] = "Open MPI",
     ["libmicrohttpd.so.12"] = "libmicrohttpd" }
   local function need(library, where)
     seen = seen + 1
@@ -156,7 +156,7 @@ t.test("docs/third-party.md names every library that is linked, and counts the f
     for library in text:gmatch "%s%-l([%w_]+)" do need(library, file) end
     for list in text:gmatch "pkg%-config %-%-libs ([%w ]+)%)" do for library in list:gmatch "%w+" do need(library, file) end end
   end
-  for _, at in ipairs { { "engine/io/mpi.c", "libmpi.so.40" }, { "lua/mneme/commands/line_editor.lua", "libedit.so.2" },
+  for _, at in ipairs { { "engine/io/mpi.c", "libmpi.so.40" },
     { "lua/mneme/base/json.lua", "libjansson.so.4" }, { "scenes/view/window.c", "libSDL2-2.0.so.0" },
     { "scenes/view/web.c", "libmicrohttpd.so.12" } } do
     t.ok(files.read(root .. at[1]):find(at[2], 1, true), at[1])

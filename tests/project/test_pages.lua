@@ -61,7 +61,7 @@ local function following()
   set("report", experiments)
   set("play", envs)
   set("view", registry.names "scenes", { "runs" })          -- a folder of runs
-  set("list", catalogue.kinds, { "costs", "runs" })
+  set("list", catalogue.kinds, { "runs" })
   set("bench", registry.benchmarks())
   set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "commands", "man" }, envs)
   set("help", require("mneme.commands.help").names())

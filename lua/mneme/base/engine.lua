@@ -1,8 +1,6 @@
 -- engine.lua -- the engine's C functions, declared from engine/mneme.h itself, and this process's context.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
 
@@ -62,7 +60,7 @@ function engine.check(result)
   if result == nil or result == -1 then
     local message = ffi.string(C.mn_error(engine.ctx))
     local odd = message:find "%] is NaN" or message:find "is %-?nan, expected a number"     -- as debug says it
-    errors.raise(message, { status = odd and 3 or nil, hint = message:find " is missing$" and errors.traps.nil_field() or nil })
+    errors.raise(message, { status = odd and 3 or nil })
   end
   return result
 end
@@ -93,7 +91,7 @@ function engine.open(device, threads)
     return ctx
   end
   ctx = C.mn_ctx_new(device or "cpu", threads or 0)
-  if ctx == nil then errors.usage(ffi.string(C.mn_error(nil)), device and meanings.hint("device =", device)) end
+  if ctx == nil then errors.usage(ffi.string(C.mn_error(nil))) end
   engine.ctx, engine.device = ctx, device or "cpu"   -- never freed: finalizers of leaves may run until the end
   return ctx
 end

@@ -6,7 +6,6 @@ local meanings = lazy "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 
 local errors = {
-  texts = {},              -- source of a chunk that is in no file ("=repl") -> its Lua
   about = nil,             -- function(kind, name) -> the meaning of a name of Mneme, or nil; the door (init.lua) sets it
   beside = nil,            -- what every error says besides, as it may be its cause: a run's code that has changed
 }
@@ -30,7 +29,7 @@ local ours = errors.ours
 function errors.text_of(source)
   local path = source:match "^@(.*)"
   local f = path and io.open(path)
-  local text = f and f:read "*a" or errors.texts[source] or ""
+  local text = f and f:read "*a" or ""
   if f then f:close() end
   return text
 end

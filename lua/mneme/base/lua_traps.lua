@@ -1,5 +1,4 @@
--- lua_traps.lua -- what was probably meant, where code fails as it does for those who come from Python or C: a `.` for a `:`, a list
--- that begins at 0, a misspelt name.  Only errors ask: a line that works costs nothing.
+-- lua_traps.lua -- what was probably meant, where code fails: a `.` for a `:`, a misspelt name.  Only errors ask: a line that works costs nothing.
 local errors                 -- errors.lua, which hands itself over
 
 local traps = {}
@@ -148,46 +147,17 @@ function traps.global(name, level)
     for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
   end
   local near = errors.nearest(name, names)
-  if near == name then return ("'%s' is local elsewhere: in another block, or in a line that the next one, beginning with (, continues"):format(name) end
   return near and "did you mean '" .. near .. "'?"
 end
 
-local function list_text(keys) return #keys > 0 and #keys <= 16 and "it has " .. table.concat(keys, ", ") or nil end
-
--- Of `x.name` or `x:name(...)` where there is no name: what x has.
+-- Of `x.name` or `x:name(...)` where there is no name: the nearest that x has.
 local function missing_field(line, name, found)
   for path in line:gmatch("([%a_][%w_.]*)[.:]" .. name .. "%f[^%w_]") do
     local value = resolve(path, found)
-    if value ~= nil and field(value, name) == nil then
-      if name == "forward" then return ("a module is called like a function: %s(x)"):format(path) end
-      local keys = keys_of(value)
-      local near = errors.nearest(name, keys)
-      return near and ("did you mean '%s'?"):format(near) or list_text(keys)
-    end
+    local near = value ~= nil and field(value, name) == nil and errors.nearest(name, keys_of(value))
+    if near then return ("did you mean '%s'?"):format(near) end
   end
 end
-
----What the user's line reads that is nil, such as a misspelt self.bnus: for "mul: b is missing".
----@return string? hint
-function traps.nil_field()
-  local level, info = user_level()
-  if not level then return nil end
-  local line, found = (line_of(info.source, info.currentline) or ""):gsub("%-%-.*", ""):gsub('"[^"]*"', '""'), variables(level)
-  for path, name in line:gmatch "%f[%w_]([%a_][%w_.]*)%.([%a_][%w_]*)%f[^%w_]" do
-    local value = resolve(path, found)
-    if type(value) == "table" and field(value, name) == nil and rawget(value, name) ~= false then
-      local near = errors.nearest(name, keys_of(value))
-      return ("%s.%s is nil"):format(path, name) .. (near and ("; did you mean '%s'?"):format(near) or "")
-    end
-  end
-end
-
--- Pattern of a message -> function(line, captures...) that gives a hint, or nothing.
-local running = {
-  { "local 'self' %(a (%w+) value%)$", function(_, kind) return ("self is a %s: a method is called with a colon, object:method(...)"):format(kind) end },
-  { "mn_tensor' has no '__i?pairs' metamethod", function() return "x:to_table() makes a list of a tensor" end },
-  { "nil value%)?$", function(line) return line:find "%[0%]" and "Lua's lists begin at 1" or nil end },
-}
 
 ---A hint for an error of Lua itself in the user's code; call it where the error was raised, as a handler of xpcall does.
 ---@param message string "script.lua:3: attempt to index field 'x' (a nil value)"
@@ -195,17 +165,10 @@ local running = {
 function traps.running(message)
   local level, info = user_level()
   local n = tonumber(message:match "^[^\n]-:(%d+): ")
-  if not level or info.currentline ~= n then return nil end
-  local line = line_of(info.source, n) or ""
   local kind, name = message:match "(%l+) '([%a_][%w_]*)' %(a nil value%)$"
-  local hint
-  if kind == "global" then hint = traps.global(name, level)
-  elseif kind == "field" or kind == "method" then hint = missing_field(line, name, (variables(level))) end
-  for _, case in ipairs(running) do
-    local capture = not hint and message:match(case[1])
-    if capture then hint = case[2](line, capture) end
-  end
-  return hint
+  if not level or not kind or info.currentline ~= n then return nil end
+  if kind == "global" then return traps.global(name, level) end
+  return kind ~= "local" and missing_field(line_of(info.source, n) or "", name, (variables(level))) or nil
 end
 
 return function(of) errors = of return traps end

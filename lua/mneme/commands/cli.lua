@@ -24,7 +24,7 @@ local function unknown_command(name, rest, names)
   if bare ~= name and tables.has(names, bare) then meant(bare) end
   local field = meanings.of_field("command", name)
   if field then
-    local one = field:match "^mneme ([%l %-]+)$" or field == "mneme list WORD" and "list " .. name
+    local one = field:match "^mneme ([%l %-]+)$"
     if one then meant(one) end
     errors.usage(("unknown command '%s'"):format(name), field)
   end
@@ -66,7 +66,7 @@ local function dispatch(words)
 end
 
 -- Commands that run code of the user's, or print a file, whose printing is left as it is.
-local prints_as_it_is = { run = true, repl = true, complete = true, ["help api"] = true, ["help man"] = true, ["help annotations"] = true,
+local prints_as_it_is = { run = true, complete = true, ["help api"] = true, ["help man"] = true, ["help annotations"] = true,
   ["help commands"] = true }
 
 -- The ranks, for commands that several processes share.

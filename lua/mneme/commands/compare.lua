@@ -3,8 +3,6 @@ local lazy = require "mneme.base.lazy"
 local braille = lazy "mneme.insight.figures.braille"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
-local export = lazy "mneme.insight.figures.export"
-local figure = lazy "mneme.lab.study.figure"
 local files = require "mneme.base.files"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
@@ -14,8 +12,6 @@ local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local outcome = require("mneme.runs.folder").outcome
 local format = require "mneme.base.format"
-local plain_runs = lazy "mneme.lab.reports.plain_runs"
-local report = lazy "mneme.lab.reports.report"
 local mixed_code = lazy "mneme.lab.study.mixed_code"
 local resources = lazy "mneme.runs.resources"
 local run_folder = lazy "mneme.runs.folder"
@@ -26,7 +22,6 @@ local starts = require("mneme.runs.folder").starts
 local stats = lazy "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
-local options = require "mneme.commands.options"
 local columns = require("mneme.base.layout").table
 
 local compare = { name = "compare", doc = "compare runs or studies: settings that differ, results, curves, resources", loads = true, about = [[
@@ -35,9 +30,6 @@ Runs that differ by their seed alone form a group, with an interval over seeds; 
   options = {
     { "by", "the curve that is drawn and compared", type = "text", unless = "charts/score, or what the runs have: eval/accuracy", example = "charts/score" },
     { "all", "everything that was logged, not only results", type = "switch", default = false },
-    { "out", "also that curve with bands as a figure, or a report of these runs (.html)", type = "file",
-      endings = { "svg", "png", "pdf", "csv", "html", "htm" } },
-    unpack(options.drawing),
   } }
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; of more each has one line
@@ -338,7 +330,6 @@ end
 ---@param paths string[] of runs and studies
 ---@param o table? { by = name of a curve, all = true }
 ---@return string? warning
----@return string? by the curve
 function compare.text(paths, o)
   local list, out = {}, {}
   o = o or {}
@@ -394,42 +385,20 @@ function compare.text(paths, o)
   end
   add("resources", took(groups))
   local kinds = tables.keys(envs)
-  return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil, by
-end
-
--- The curve as a figure, or all of it as a page.  Returns the exit status.
-local function draw(o, paths, by)
-  local study, path = plain_runs.study(paths), o.out
-  if path:lower():find "%.html?$" then report.write(path, study, {}, { beside = false })
-  else
-    local spec = plain_runs.spec(study)
-    local fig = by and figure.new(study, spec, { "curves", y = by, by = plain_runs.AXIS, title = plain_runs.about(spec, by) .. " while learning" })
-    if not fig then errors.fail(path .. ": these runs have no curve") end
-    local left = {}
-    export.write_or_svg(fig, path, export.options(o), left)
-    if #left > 0 then return export.say_left_out(left) end
-  end
-  print(path)
-  return 0
+  return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil
 end
 
 function compare.run(o)
   local paths = o.paths
-  for _, option in ipairs(options.drawing) do
-    if o[option[1]] ~= nil and (not o.out or o.out:lower():find "%.html?$") then
-      errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(option[1]))
-    end
-  end
   source_files.folder = paths[1]
-  local text, warning, by = compare.text(paths, o)
+  local text, warning = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)
-  local status = o.out and draw(o, paths, by) or 0
   if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
   elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
     next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })
   else next_step.say { "view", files.is_file(paths[1] .. "/study.json") and "RUN" or paths[1] } end
-  return status
+  return 0
 end
 
 return compare

@@ -83,7 +83,6 @@ local function parts()
       "make, after apt-get install libmicrohttpd-dev", "view web=1, play web=1" },
     { "font", painted and "found", apt "fonts-dejavu-core" .. ", or MNEME_FONT=FILE.ttf", "windows, videos, pictures" },
     { "display", display, "a desktop, ssh -X, or out=FILE", "windows" },
-    { "line editing", loads "libedit.so.2" and "found" or nil, apt "libedit2", "history and completion in mneme repl" },
     { "pip", os.execute "python3 -m pip --version > /dev/null 2>&1" == 0 and "found" or nil, apt "python3-pip python3-venv", "make wheel, the Python package" },
     { "fortunes", files.is_file "/usr/share/games/fortunes/people" and "found" or nil, apt "fortunes",
       "the longer text of char_lm (a play of Shakespeare's is here)" },

@@ -19,7 +19,7 @@ parameters of gru and lstm are packed as torch.nn.GRU and LSTM have them (weight
   arguments = { { "from", "RUN", "a run's folder", noun = "run" } },
   options = {
     { "to", "the file", type = "file", endings = { "safetensors", unpack(portable.endings) }, required = true,
-      hint = "of a run .py (PyTorch), .onnx, .h (C) or .safetensors (its parameters); curves as numbers: mneme compare RUN out=FILE.csv" },
+      hint = "of a run .py (PyTorch), .onnx, .h (C) or .safetensors (its parameters); curves as numbers: mneme report RUN figures=FOLDER" },
     { "step", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },
     { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
   } }

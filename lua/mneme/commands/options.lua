@@ -1,7 +1,6 @@
 -- options.lua -- what commands declare: their options and arguments, read from a command line, shown by help and offered by completion.
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
 local engine = lazy "mneme.base.engine"
@@ -121,7 +120,7 @@ end
 ---@param hint string?
 function options.refuse(command, option, text, expected, hint)
   errors.raise(("%s: %s=%s, expected %s"):format(command.name, option[1], text, expected), { status = 2, setting = option[1], given = text,
-    expected = expected, hint = hint or meanings.hint(option[1] .. " =", text) or option.hint })
+    expected = expected, hint = hint or option.hint })
 end
 
 ---Set an option from a text, or an error that names what was given and what is expected.
@@ -215,15 +214,12 @@ options.bench = {
 }
 
 local stored_code = {
-  { "use", "changed code and data: stored: the run's own copies (not of data beyond 1 MiB); now: the files as they are; altered: resume a run whose "
-    .. "own files were changed", type = "choice", choices = { "stored", "now", "altered" },
-    many = true, set = function(_, value) if value == "altered" then run_sources.altered = true else run_sources.choice = value end end },
+  { "use", "changed code and data: stored: the run's own copies (not of data beyond 1 MiB); now: the files as they are",
+    type = "choice", choices = { "stored", "now" }, set = function(_, value) run_sources.choice = value end },
   { "trust", "run any code; without it only Mneme's own, what the command line names, and the code of your own runs on this machine",
     type = "switch", set = function(_, value) require("mneme.base.source_files").trusted = value end },
-  { "keep_private", "keep copies of private data files; without it their checksums", type = "switch",
-    set = function(_, value) run_sources.keep_private = value end },
 }
-local stored_by_run = { setmetatable({ with = "resume" }, { __index = stored_code[1] }), stored_code[2], stored_code[3] }
+local stored_by_run = { setmetatable({ with = "resume" }, { __index = stored_code[1] }), stored_code[2] }
 
 -- ---- what a command has ----
 
@@ -356,7 +352,7 @@ end
 -- ---- the commands of mneme, in the order of help ----
 
 local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "report", "compare",
-  "export", "new", "check", "bench", "list", "repl", "doctor", "help", "complete" } }
+  "export", "new", "check", "bench", "list", "doctor", "help", "complete" } }
 local known = {}
 for _, name in ipairs(commands.names) do known[name] = true end
 

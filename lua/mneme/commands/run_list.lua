@@ -14,11 +14,8 @@ local format = require "mneme.base.format"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
 local outcome = require("mneme.runs.folder").outcome
 local reference = require "mneme.envs.reference"
-local registry = require "mneme.base.registry"
 local study_folder = lazy "mneme.lab.study.folder"
 local sealed = require("mneme.base.json").sealed
-local tables = require "mneme.base.tables"
-local setting_types = require "mneme.base.setting_types"
 local terminal = require "mneme.base.terminal"
 
 local run_list = {}
@@ -144,60 +141,34 @@ function run_list.rows(folder)
   return rows
 end
 
-local filters = { core = true, state = true, script = true, env = true }
-local sorts = { "core", "name", "normalised", "score", "script", "state", "steps", "time" }
-local states = { "running", "finished", "stopped", "diverged" }
-
--- The folder that a word means; an error says what else it may have meant.
+-- The folder that a word means.
 local function folder_of(word)
   if files.is_folder(word) then return (word:gsub("(.)/+$", "%1")) end
   if files.is_folder("runs/" .. word) then return "runs/" .. word end
-  local key = tables.has(states, word) and "state" or tables.has(registry.names "cores", word) and "core" or tables.has(sorts, word) and "sort"
-  errors.usage(("list runs: %s: there is no such folder"):format(word), key and ("write %s=%s"):format(key, word)
-    or "mneme list runs [FOLDER] [sort=score] [core=gru] [env=tmaze] [state=running] [script=tmaze] [SETTING=VALUE]")
+  errors.usage(("list runs: %s: there is no such folder"):format(word), "mneme list runs [FOLDER] [sort=score]")
 end
+
+local of_row = { core = true, state = true, script = true, env = true }
 
 -- A value of a run: of its row, or of a setting that it was given; core.d_model: an option.
 local function value_of(r, key)
-  if filters[key] then return r[key] end
+  if of_row[key] then return r[key] end
   local at = r.config
   for part in key:gmatch "[^.]+" do at = type(at) == "table" and at[part] or nil end
   return type(at) == "table" and at.name or at
 end
 
--- Has a run this value?  Of its state a beginning will do.
-local function has(r, key, text)
-  local value = value_of(r, key)
-  return value ~= nil and (setting_types.same(text, value) or key == "state" and r.state:sub(1, #text) == text)
-end
-
--- The rows that have these values, in the wanted order; what has no value comes last.
-local function chosen(rows, o)
-  local list, there = {}, {}
-  for i, r in ipairs(rows) do
-    local fits = true
-    for key, text in pairs(o.where or {}) do
-      fits = fits and has(r, key, text)
-      there[key] = there[key] or value_of(r, key) ~= nil
-    end
-    r.order = i
-    if fits then list[#list + 1] = r end
-  end
-  for key in pairs(o.where or {}) do
-    if rows[1] and not there[key] and not filters[key] then
-      errors.usage(("list runs: no run here has a setting '%s'"):format(key), "core= env= script= state=, or a setting that a run was given; sort=KEY")
-    end
-  end
-  local key, down = o.sort == "steps" and "step" or o.sort, o.sort == "score" or o.sort == "normalised" or o.sort == "steps" or o.sort == "time"
-  if key then
-    table.sort(list, function(a, b)
-      local x, y = a[key], b[key]
-      if x == y or x == nil or y == nil then return x == y and a.order < b.order or x ~= y and y == nil end
-      if down then return x > y end
-      return x < y
-    end)
-  end
-  return list
+-- The rows in the wanted order; what has no value comes last.
+local function sorted(rows, by)
+  local key, down = by == "steps" and "step" or by, by == "score" or by == "normalised" or by == "steps" or by == "time"
+  for i, r in ipairs(rows) do r.order = i end
+  table.sort(rows, function(a, b)
+    local x, y = key and a[key], key and b[key]
+    if x == y or x == nil or y == nil then return x == y and a.order < b.order or x ~= y and y == nil end
+    if down then return x > y end
+    return x < y
+  end)
+  return rows
 end
 
 -- A row as it is printed.
@@ -217,7 +188,7 @@ end, columns = { { "run", "name" }, { "state", "state" }, { "steps", "steps" }, 
 
 function run_list.source.rows(folder, words, sort)
   local all, list, wanted = run_list.rows(folder), {}, conditions.read(words)
-  for _, r in ipairs(chosen(all, { sort = sort })) do
+  for _, r in ipairs(sorted(all, sort)) do
     local function value(key)
       if key == "state" then return r.state:match "^%a+" end
       return value_of(r, key) or ({ score = r.score, normalised = r.normalised, steps = r.step })[key]
@@ -243,18 +214,18 @@ function run_list.source.claims(path)
 end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.
----@param o table { folder, sort, where = setting -> value that the rows have }, each or none
+---@param o table { folder, sort }, each or none
 ---@return { path: string, study: boolean }? newest
 function run_list.text(o)
   if not o.folder and not files.is_folder "runs" then return "there are no runs here yet\n" end
   local folder = o.folder and folder_of(o.folder) or "runs"
-  local all, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "normalised", "core", "script", "last written" } }
-  local rows = chosen(all, o)
-  for i, r in ipairs(rows) do
+  local rows, lines = run_list.rows(folder), { { "run", "state", "steps", "score", "guessing", "normalised", "core", "script", "last written" } }
+  local newest = rows[1]
+  for i, r in ipairs(sorted(rows, o.sort)) do
     lines[i + 1] = cells(r, folder == "runs" and r.name or r.path)
   end
-  if not rows[1] then return ("there are no %sruns in %s\n"):format(all[1] and "such " or "", folder) end
-  return layout.table(lines), { path = all[1].path, study = all[1].study }
+  if not newest then return ("there are no runs in %s\n"):format(folder) end
+  return layout.table(lines), { path = newest.path, study = newest.study }
 end
 
 return run_list

@@ -1,11 +1,9 @@
 -- text.lua -- a text in which each token asks for the next: a language model's data set.
 -- The first part of the text is for training, the last `valid` and `test` shares are for evaluation.  `unit` is
--- a character; a word (the `vocab` - 1 most frequent of the first part, and one token for all others); or a symbol
--- of byte pair encoding learnt from the first part.  batch=B reads B parts of the text side by side, and the next
--- batch continues where this one ended.
+-- a character, or a word (the `vocab` - 1 most frequent of the first part, and one token for all others).  batch=B
+-- reads B parts of the text side by side, and the next batch continues where this one ended.
 local bit = require "bit"
 local ffi = require "ffi"
-local bpe = require "mneme.envs.bpe"
 local corpus = require "mneme.envs.corpus"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -76,19 +74,6 @@ function units.word(parts, cfg)
   return streams, known + 1, table.concat(kinds, " ", 1, known)
 end
 
-function units.bpe(parts, cfg)
-  if cfg.vocab < 256 then errors.usage(("data set text: vocab=%d, expected at least 256 for unit=bpe"):format(cfg.vocab)) end
-  local coder, streams = bpe.learn(parts.train, cfg.vocab), {}
-  for split, text in pairs(parts) do
-    local array, add = growing(4096)
-    coder:encode(text, add)
-    local _, characters = corpus.decode(ffi.cast("const uint8_t *", text), #text)
-    array.characters = characters
-    streams[split] = array
-  end
-  return streams, coder.vocab, table.concat(coder.text, " ", 0, coder.vocab - 1)
-end
-
 local function build(cfg)
   if cfg.valid + cfg.test >= 1 then
     errors.usage(("data set text: valid=%g and test=%g leave nothing to learn from"):format(cfg.valid, cfg.test))
@@ -106,7 +91,7 @@ return {
   config = { file = "", unit = "character", length = 128, vocab = 1024, valid = 0.05, test = 0.05 },
   about = {
     file = { "a text in UTF-8; none: English prose of Debian's package fortunes, or Shakespeare's Coriolanus where it is not installed" },
-    unit = { "what a token is", choices = { "character", "word", "bpe" } },
+    unit = { "what a token is", choices = { "character", "word" } },
     length = { "tokens of one batch, and of the gradient's way back", whole = true, range = { 1, 1e6 } },
     vocab = { "words or symbols", whole = true, range = { 2, 2 ^ 24 } },
     valid = { "share of the text to validate on", range = { 0.001, 0.9 } },

@@ -83,8 +83,6 @@ for c in (" \t\r\n\v\f"):gmatch "." do class[c:byte()] = SPACE end
 for c in ("0123456789'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"):gmatch "." do class[c:byte()] = WORD end
 for c = 0x80, 0xFF do class[c] = WORD end
 
-local LONGEST = 256                -- bytes of a chunk
-
 ---The words of a text, each sign and each new line on its own; other spaces only divide.
 ---@param f fun(word: string)
 function corpus.words(text, f)
@@ -96,23 +94,6 @@ function corpus.words(text, f)
       while at <= n and class[text:byte(at)] == WORD do at = at + 1 end
     end
     if kind ~= SPACE or text:byte(from) == 10 then f(text:sub(from, at - 1)) end
-  end
-end
-
----The same, losing nothing: one space goes with the word or sign behind it, others stand alone; what is longer than
----any word is cut.
----@param f fun(chunk: string)
-function corpus.chunks(text, f)
-  local at, n = 1, #text
-  while at <= n do
-    local from = at
-    if text:byte(at) == 32 and at < n and class[text:byte(at + 1)] ~= SPACE then at = at + 1 end
-    local kind = class[text:byte(at)]
-    at = at + 1
-    if kind ~= SPACE then
-      while at <= n and class[text:byte(at)] == kind and at - from < LONGEST do at = at + 1 end
-    end
-    f(text:sub(from, at - 1))
   end
 end
 

@@ -6,8 +6,6 @@ local costs = require "mneme.models.costs"
 local expect = require "mneme.models.expect"
 local tables = require "mneme.base.tables"
 local plans = require "mneme.tensor.plan"
-local reads = require("mneme.models.core").reads
-local implicit_attention = require "mneme.models.implicit_attention"
 local contract_rig = require "mneme.models.contract_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local state_arrays = require "mneme.models.state_arrays"
@@ -169,40 +167,6 @@ each("the state is as declared, and of the same size after any number of steps",
 end)
 
 -- ---- what it says of itself ----
-
--- How it begins, so that the small constants that rig.build makes large are as they are by default.
-local function as_it_is(settings)
-  local defaults = require("mneme.models.core").definition(settings[1]).config
-  return contract_rig.build(settings, 1, { eps = settings.eps or defaults.eps, norm_eps = settings.norm_eps or defaults.norm_eps })
-end
-
--- Which probes the weights of a way need, each head's numbers along the last axis.
-local function needed(way)
-  local names = {}
-  for i, kind in ipairs(implicit_attention.needed(way)) do names[i] = "layers.0." .. kind end
-  return ("its weights are computed from the probes %s, [T,B,heads,numbers], of which some are missing or do not fit"):format(table.concat(names, " and "))
-end
-
-each("what it reads of the past is what `reads` says", function(settings)
-  local c = as_it_is(settings)
-  if not c.reads then return end
-  if c.reads == "nothing" then
-    return expect.ok(not remembers(c), "reads = \"nothing\", but it has a state")
-  end
-  expect.ok(remembers(c), ("reads = \"%s\", but it has no state"):format(c.reads))
-  local found, linear = contract_rig.measure_reading(c)
-  local other = contract_rig.best_reading(found, linear)
-  if not reads.has_weights(c.reads) then
-    return expect.ok(not other, ("reads = \"%s\", measured: weights as of reads = \"%s\""):format(c.reads, tostring(other)))
-  end
-  if c.approximates or c.reads == "softmax" and not linear then return end      -- its weights are another memory's, or of chunks
-  expect.ok(found, ("reads = \"%s\" cannot be measured without the probes layers.0.v and layers.0.retrieved: leave it out"):format(c.reads))
-  expect.ok(linear, ("reads = \"%s\", measured: what is read is not linear in the values"):format(c.reads))
-  local agrees = found[c.reads]
-  expect.ok(agrees and agrees > contract_rig.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
-    agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees) or needed(c.reads),
-    other and ("; those of reads = \"%s\" are read"):format(other) or ""))
-end)
 
 each("a step's multiply-adds are as many as `complexity` says", function(settings)
   local c, steps = contract_rig.build(settings), 6

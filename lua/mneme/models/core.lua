@@ -27,7 +27,7 @@
 --               forgets, or of the reason why a step has no weight; nil: it is measured.  approximates = true: the weights are
 --               those of the memory that it approximates
 --   decays      the gates that forget, for core.remember and half_lives: see gate_start.lua
---   channels    only if files store a state in another layout (agalite's mirrored channels; see state_files.lua)
+--   channels    only if files store a state in another layout (agalite's mirrored channels)
 local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"

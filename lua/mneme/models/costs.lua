@@ -1,4 +1,4 @@
--- costs.lua -- tables of all cores: `mneme list cores` and `mneme list costs`, the complexities
+-- costs.lua -- all cores: `mneme list cores`, the complexities
 -- per token and per sequence.  Formulas and numbers come from the cores' declarations (core.lua, describe).
 local ffi = require "ffi"
 local op_binding = require "mneme.tensor.op_binding"
@@ -82,37 +82,6 @@ function costs.list(given, N)
   end
   lines[#lines + 1] = "multiply-adds per environment; L layers, N steps before (step) or in all (sequence); details: mneme help core NAME"
   return table.concat(lines, "\n") .. "\n"
-end
-
----The table of complexities as Markdown: cost of remembering per token and per sequence, and what is kept.
----@param given table<string, string> settings, as texts
----@param N integer as in all
----@param rows boolean? as rows of texts, for a terminal
----@return string|string[][]
-function costs.table(given, N, rows)
-  local list = costs.all(given, N)
-  if rows then
-    rows = { { "memory", "parameters", "state", "state (floats)", "multiply-adds per token, N = " .. N, "per sequence",
-      "as formulas: per token", "per sequence" } }
-    for _, entry in ipairs(list) do
-      local about = entry.about
-      rows[#rows + 1] = about and { entry.name, grouped(about.parameters), grouped(about.state_floats), about.state_formula,
-        grouped(about.weights + about.step.macs), grouped(N * about.weights + about.sequence.macs), "W + " .. about.step.formula,
-        "N*W + " .. about.sequence.formula } or { entry.name, entry.problem }
-    end
-    return rows
-  end
-  local lines = { ("| memory | parameters | state (floats) | | per token (multiply-adds) | N = %d | per sequence | N = %d |")
-    :format(N, N), "|---|---:|---|---:|---|---:|---|---:|" }
-  for _, entry in ipairs(list) do
-    local about = entry.about
-    lines[#lines + 1] = about and ("| %s |"):format(table.concat({ entry.name, grouped(about.parameters), about.state_formula,
-      grouped(about.state_floats), "W + " .. about.step.formula, grouped(about.weights + about.step.macs),
-      "N*W + " .. about.sequence.formula, grouped(N * about.weights + about.sequence.macs) }, " | "))
-      or ("| %s | cannot be built with these settings: %s |"):format(entry.name, entry.problem)
-  end
-  lines[#lines + 1] = "\nW: matrix products with the weights; L layers, N tokens; the other letters are sizes of the state."
-  return (table.concat(lines, "\n"):gsub("(%w)%*(%w)", "%1·%2"):gsub("(%w)%*(%w)", "%1·%2"):gsub("%*", "·")) .. "\n"
 end
 
 -- Operations for each number of a state, by its axes: what the family's equations do to it in a step and in reading it.

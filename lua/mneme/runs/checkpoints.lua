@@ -34,23 +34,18 @@ end
 ---@param path string the run's folder
 ---@param list table[] those that it has: see checkpoints.list; changed
 ---@param state table { step, score = number?, lines = of the log, counters = whatever JSON can hold }
----@param id string? of the run: see run.lua
 ---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
 ---@param kept integer how many of the newest stay
 ---@param after string[] files that reach the disk before the checkpoint appears: see files.write
----@param first fun(at: table) is called before it appears, with its entry of the list, which has its checksum and bytes
-function checkpoints.write(path, list, state, id, tensors, kept, after, first)
+function checkpoints.write(path, list, state, tensors, kept, after)
   local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
-  local metadata, folder = { format = "mneme-checkpoint-1", run = id, state = json.encode(state) }, path .. "/checkpoints"
+  local metadata, folder = { format = "mneme-checkpoint-1", state = json.encode(state) }, path .. "/checkpoints"
   local at = { step = state.step, path = file, score = state.score }
   for attempt = 1, 3 do
     if files.is_folder(path) and files.make_folder(folder) then          -- somebody removed it
       for i = #list, 1, -1 do list[i] = nil end
     end
-    local ok, problem = pcall(safetensors.write, file, tensors, metadata, after, function(checksum, bytes)
-      at.checksum, at.bytes = checksum, bytes
-      first(at)
-    end)
+    local ok, problem = pcall(safetensors.write, file, tensors, metadata, after)
     if ok then break end
     if attempt == 3 or files.is_folder(folder) then error(problem, 0) end          -- or it went meanwhile
   end

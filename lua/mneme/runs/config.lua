@@ -52,7 +52,7 @@ config.standard = {
   { "threads", 0, { "CPU threads; 0: as many as pay, or one per MPI rank", whole = true, range = { 0, 256 } } },
   { "debug", "0", { "1: check every tensor for NaN and infinity, show tracebacks; nan: find the op that made the first one; "
     .. "grad: log every gradient; credit: log what the gradient of learner=a2c leaves out", choices = { "0", "1", "nan", "grad", "credit" } } },
-  { "profile", "0", { "1: time every op and Lua line; jit: what LuaJIT does not compile", choices = { "0", "1", "jit" } } },
+  { "profile", "0", { "1: time every op and Lua line", choices = { "0", "1" } } },
 }
 local standard = config.standard
 local may_change = { resume = true, steps = true, view = true, where = true, threads = true,
@@ -487,7 +487,6 @@ function config.new(defaults, about)
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision, cfg.emulate))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end
   if cfg.debug == "nan" or cfg.profile == "1" then require("mneme.tensor.op_locations").note() end
-  if cfg.profile == "jit" then require("mneme.runs.jit_report").watch() end
   learner_settings.expect(cfg, for_learner)
   return setmetatable(cfg, guard)
 end

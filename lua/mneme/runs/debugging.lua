@@ -4,13 +4,11 @@
 --   debug=grad    gradients.jsonl: at each line of the log, the norm, the largest value and the share of zeros of every
 --                 parameter's gradient, and the norm of the parameter
 --   profile=1     seconds of each op, by the line that called it: printed, and as stacks in profile.txt, which programs for flame graphs read
---   profile=jit   prints the loops that LuaJIT could not compile, and why, by file and line
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local op_locations = require "mneme.tensor.op_locations"
 local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
-local jit_report = require "mneme.runs.jit_report"
 
 local MOST = 20                      -- lines of a table that is printed
 
@@ -121,9 +119,6 @@ end
 function Inspection:close(_, ok)
   if not ok or ranks.rank ~= 0 then return end
   if self.cfg.profile == "1" then show_profile(self) end
-  if self.cfg.profile == "jit" then
-    for _, line in ipairs(jit_report.report(MOST)) do print(line) end
-  end
 end
 
 return Inspection

@@ -24,20 +24,10 @@ function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 
 -- ---- config.json ----
 
----Whose a run's JSON files say that they are: its id, and the folder that it began in.
----@return string? of nil: an earlier version made it
-function folder.whose(info) return type(info) == "table" and info.id and info.folder and info.id .. " " .. info.folder or nil end
-
----The same of a folder, which may be none of a run.
-function folder.whose_is(path)
-  local text = files.text(path .. "/config.json")
-  return text and folder.whose(json.decode(text))
-end
-
 -- What run.lua writes, as far as others read it: a type; { of } a list; { ["*"] = of } an object of any names; other tables, their members.
 local sources = { { path = "string", checksum = "string" } }
 local SHAPE = { script = "string", env = "string", commit = "string", program = "string", host = "string", device = "string", mneme = "string",
-  size_why = "string", id = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
+  size_why = "string", script_core = "string", folder = "string", config = { steps = "number", seed = "number" },
   core = { name = "string", config = {} }, learner = { name = "string", config = {} },
   seed = "number", threads = "number", parameters = "number", script_parameters = "number",
   own_limit = "boolean", packages = { ["*"] = "string" }, reference = { ["*"] = "number" }, task = {}, machine = {}, values_from = { ["*"] = "string" },
@@ -222,18 +212,6 @@ function starts.changes(info)
   return all[1] and table.concat(all, "; ")
 end
 
----What use=altered allowed, for ever.
----@return string[] sentences
-function starts.altered(info)
-  local list = {}
-  for _, start in ipairs(type(info.history) == "table" and info.history or {}) do
-    for _, what in ipairs(type(start) == "table" and type(start.altered) == "table" and start.altered or {}) do
-      list[#list + 1] = ("before it was resumed at step %.0f: %s"):format(tonumber(start.from_step) or 0, setting_types.show(what))
-    end
-  end
-  return list
-end
-
 -- ---- outcome ----
 
 -- RUN/outcome.json: why the last training of a run ended, at which step, and what it came to: of an agent the mean score and return of its last
@@ -252,7 +230,7 @@ function outcome.write(path, ended, step, results, fresh)
     for name, value in pairs(t) do if type(value) == "number" and value - value == 0 then kept[name] = value end end
     return kept
   end
-  files.write(file_of(path), { sealed.encode { of = folder.whose_is(path), ended = ended, step = step, results = finite(results),
+  files.write(file_of(path), { sealed.encode { ended = ended, step = step, results = finite(results),
     fresh = fresh and finite(fresh) } })
 end
 

@@ -9,12 +9,11 @@ local json = require "mneme.base.json"
 local terminal = require "mneme.base.terminal"
 
 local C, check = engine.C, files.check
-local AT_ONCE, HEAD = 2 ^ 20, 256  -- bytes of a log; those by which it is known
+local AT_ONCE = 2 ^ 20                 -- bytes of a log
 
 ---@class Log
 ---@field lines integer lines of metrics.jsonl
 ---@field named boolean? the files' names are on the disk
----@field read table[] what the files were when sums() was last asked for: { name, bytes, crc }
 local Log = {}
 Log.__index = Log
 
@@ -62,8 +61,7 @@ end
 ---@param step number? of the checkpoint that is resumed
 ---@return Log
 local function open(folder, lines, hyperparameters, step)
-  local self = setmetatable({ folder = folder, metrics = folder .. "/metrics.jsonl", events = folder .. "/events.out.tfevents.mneme", keys = {},
-    read = { { name = "metrics.jsonl", bytes = 0, crc = 0 }, { name = "events.out.tfevents.mneme", bytes = 0, crc = 0 } } }, Log)
+  local self = setmetatable({ folder = folder, metrics = folder .. "/metrics.jsonl", events = folder .. "/events.out.tfevents.mneme", keys = {} }, Log)
   self.lines = cut(self.metrics, folder, lines, step)
   local begun = files.is_file(self.events)
   if begun and not step then
@@ -82,21 +80,6 @@ end
 function Log:unsynced()
   local list = { self.metrics, self.events }
   if not self.named then list[3] = self.folder end
-  return list
-end
-
----What the files are, of which more is written, and their first bytes: entries of a manifest (runs/manifest.lua).
----@return { name: string, bytes: number, checksum: string, grows: true }[]
-function Log:sums()
-  local list = {}
-  for _, of in ipairs(self.read) do
-    for text in files.pieces(self.folder .. "/" .. of.name, of.bytes, nil, AT_ONCE) do
-      of.crc, of.bytes = C.mn_crc32c(of.crc, text, #text), of.bytes + #text
-    end
-    local head, bytes = files.sum(self.folder .. "/" .. of.name, HEAD)
-    list[#list + 1] = head and { name = of.name, bytes = bytes, checksum = head, grows = true }
-    list[#list + 1] = of.bytes > HEAD and { name = of.name, bytes = of.bytes, checksum = ("%08x"):format(of.crc), grows = true } or nil
-  end
   return list
 end
 
@@ -121,4 +104,4 @@ end
 ---The lines that a log has of the first `lines`.
 local function lines_of(folder, lines) return select(2, end_of(folder .. "/metrics.jsonl", lines)) end
 
-return { open = open, lines_of = lines_of, HEAD = HEAD }
+return { open = open, lines_of = lines_of }

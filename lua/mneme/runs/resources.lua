@@ -3,7 +3,6 @@
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local run_folder = require "mneme.runs.folder"
 local sealed = require("mneme.base.json").sealed
 local ffi = require "ffi"
 
@@ -81,9 +80,7 @@ function Account:write(folder)
     end
   end
   used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
-  used.of = run_folder.whose_is(folder)
   files.write(folder .. "/resources.json", { sealed.encode(used) })
-  used.of = nil
   start(self)
   return used
 end

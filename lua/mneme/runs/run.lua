@@ -128,22 +128,6 @@ function run.alike(cfg, about)
   return of
 end
 
--- Settings on which no number of a run depends, or that a resume may change.
-local apart = { run = true, resume = true, view = true, checkpoint_every = true, keep_checkpoints = true, where = true, program = true }
-for _, key in ipairs(starts.keys) do apart[key] = true end
-
--- What a run's checkpoints are known by: a checksum of its settings, model and code.  Equal runs, whose checkpoints are equal, have equal ids.
-local function id_of(cfg, about)
-  local parts = {}
-  for key, value in pairs(run.alike(cfg, about)) do
-    if not apart[key] then parts[#parts + 1] = value:find "^checksum " and value or key .. "=" .. value end
-  end
-  table.sort(parts)
-  local text, digits = table.concat(parts, "\n"), ffi.new "char[65]"
-  C.mn_sha256(text, #text, digits)
-  return ffi.string(digits, 16)
-end
-
 -- An entry of `history`, one for each start or resume: who went on from which step, and with what.
 local function session(step, cfg)
   local at, entry = run.made_at(), {}
@@ -159,7 +143,7 @@ local function write_info(path, info) files.write(path .. "/config.json", { seal
 local function first_info(path, cfg, about)
   local settings = {}
   for key, value in pairs(settings_of(cfg)) do settings[key] = setting_types.to_json(value) end
-  local info = { mneme = version, format = sealed.FORMAT, id = id_of(cfg, about), config = settings, script = config.meta(cfg).script, seed = cfg.seed,
+  local info = { mneme = version, format = sealed.FORMAT, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,
     history = { session(0, cfg) }, folder = path:match "[^/]*$", values_from = config.origins(cfg) }
@@ -201,9 +185,8 @@ end
 function Run:checkpoint(step, tensors, counters, score)
   keep_code(self)
   local log_file = self.log_file
-  local function first(at) manifest.write(self.path, self.info, log_file, at) end
   checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = log_file.lines,
-    counters = counters }, self.info.id, tensors, self.kept, log_file:unsynced(), first)       -- the checkpoint counts the log's lines
+    counters = counters }, tensors, self.kept, log_file:unsynced())       -- the checkpoint counts the log's lines
   log_file.named = log_file.lines > 0
   self.last_step, self.last_time = step, C.mn_clock(false)
 end
@@ -232,7 +215,7 @@ end
 local function old_run(cfg)
   run_folder.read_info(cfg.resume)
   lock(run_folder.plain(cfg.resume))                -- before its checkpoints are listed: a process that trains it replaces them
-  local altered = manifest.before_resume(run_folder.plain(cfg.resume), run_folder.read_info(cfg.resume))
+  manifest.before_resume(run_folder.plain(cfg.resume), run_folder.read_info(cfg.resume))
   files.make_folder(run_folder.plain(cfg.resume) .. "/checkpoints")
   for _, place in ipairs { "", "/checkpoints" } do files.remove_drafts(run_folder.plain(cfg.resume) .. place) end
   local self = setmetatable(run_folder.load(cfg.resume), Run)
@@ -260,7 +243,6 @@ local function old_run(cfg)
   for _, key in ipairs(before and starts.keys or {}) do            -- of a version that did not note it
     if before[key] == nil and (key == "steps" or #history == 1) then before[key] = self.info.config[key] end
   end
-  now.altered = altered
   self.info.config.steps = cfg.steps                      -- the next resume is to go as far
   if before and before.program_checksum ~= now.program_checksum then
     terminal.note(("%s: another build of Mneme continues this run (%s, before %s)"):format(self.path, now.program or "unknown commit",
@@ -272,7 +254,7 @@ local function old_run(cfg)
   history[#history + 1] = now
   self.info.history = history
   write_info(self.path, self.info)
-  outcome.forget(self.path)                     -- after the start is written: from then on the manifest, which may name it, is an older start's
+  outcome.forget(self.path)                     -- after the start is written: from then on the manifest, which names it, is an older start's
   return self
 end
 
@@ -288,7 +270,6 @@ function run.open(cfg, about)
   self.log_file = metrics_log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
-  if self.at then manifest.write(self.path, self.info, self.log_file, self.checkpoints[#self.checkpoints]) end
   lead(self)
   C.mn_watch_signals(true)
   return self

@@ -16,8 +16,6 @@ ffi.cdef "int chmod(const char *path, unsigned mode);"
 local MOST_DATA, MOST_OF_ALL = 2 ^ 20, 2 ^ 24      -- bytes of a data file that is kept, of all of them
 local run_sources = {
   choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
-  altered = false,              -- use=altered
-  keep_private = false,
 }
 
 -- Where a file's copy lies in RUN/source: its path, without what leads out of there.
@@ -141,7 +139,7 @@ function run_sources.write(folder, start, before)
   for _, path in ipairs(paths) do
     local at = source_files.data_at(path)
     local checksum, bytes = files.sum(path:sub(1, #folder + 1) ~= folder .. "/" and at or "")          -- what the run wrote is none of its data
-    local may = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (run_sources.keep_private or at ~= path or not is_private(at)) or nil
+    local may = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (at ~= path or not is_private(at)) or nil
     all = all + (may and bytes or 0)
     if checksum then about_data[#about_data + 1] = { path = path, checksum = checksum, bytes = bytes, kept = may } end
   end

@@ -80,20 +80,6 @@ local function normal(p, n)
   stream = stream + 1
 end
 
----Where the random numbers of scripts are, to go on from there after something else has drawn some.
-function parameters.random_state()
-  local state = random.state()
-  return { seed = first, stream = stream, generator = state and tensor.keep(state) }
-end
-
----Go on from there.
----@param before table of random_state
-function parameters.restore_random(before)
-  random.manual_seed(before.seed)
-  first, stream = before.seed, before.stream
-  if before.generator then random.set_state(before.generator) end
-end
-
 local dry = false
 
 ---Call f with matrices of weights left at zero, to count them or to ask for half-lives; random numbers go on from where they were.
@@ -180,7 +166,7 @@ function init.uniform(bound)
   end
 end
 
-suggest.guard("mn.nn.init.", init, suggest.init)
+suggest.guard("mn.nn.init.", init)
 
 -- ---- making layers ----
 

@@ -308,8 +308,7 @@ end
 ---@param list table[] { name, Tensor } or { name = , dtype = , shape = , data = pointer }
 ---@param metadata table<string, string>?
 ---@param after string[]? as in files.write
----@param first fun(checksum: string, bytes: number)? is called before the file is there, with what it will be
-function safetensors.write(path, list, metadata, after, first)
+function safetensors.write(path, list, metadata, after)
   local header, entries, pieces = { __metadata__ = {} }, {}, {}
   for key, value in pairs(metadata or {}) do header.__metadata__[key] = value end
   check_metadata(path, header.__metadata__)
@@ -336,11 +335,6 @@ function safetensors.write(path, list, metadata, after, first)
   local length, bytes = #text, {}
   for i = 1, 8 do bytes[i], length = string.char(length % 256), math.floor(length / 256) end
   text = table.concat(bytes) .. text
-  if first then
-    local crc = C.mn_crc32c(0, text, #text)
-    for _, piece in ipairs(pieces) do crc = C.mn_crc32c(crc, piece[1], piece[2]) end
-    first(("%08x"):format(crc), #text + at)
-  end
   table.insert(pieces, 1, text)
   files.write(path, pieces, after)
 end

@@ -39,10 +39,7 @@ local function text(v, depth, seen)
   return "{\n" .. pad .. table.concat(parts, ",\n" .. pad) .. "\n" .. ("  "):rep(depth or 0) .. "}"
 end
 
----A value as the repl prints it: elements of a tensor, keys of a table.
-function show.text(v) return text(v, nil, {}) end
-
----Lua's print, with tables as tables: { 1, 2, name = "a", w = tensor [3,2] f32 }.  In scripts that `mneme run` runs, and in the repl,
+---Lua's print, with tables as tables: { 1, 2, name = "a", w = tensor [3,2] f32 }.  In scripts that `mneme run` runs,
 ---print is this function.
 ---@param ... any
 function show.print(...)

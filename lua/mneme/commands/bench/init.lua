@@ -5,7 +5,7 @@ local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 
-local USUAL = { "gemm", "envs", "scenes", "train" }         -- without a name, in this order
+local USUAL = { "gemm", "envs", "train" }         -- without a name, in this order
 local on_device = { train = true, kernels = true }
 local DEVICE = "mneme.commands.bench.parts.device"
 

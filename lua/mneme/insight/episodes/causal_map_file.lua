@@ -87,10 +87,10 @@ local function rows_of(list)
   return list
 end
 
-local function store(map, path, key, of)
+local function store(map, path, key)
   local columns = json.array {}
   for c = 1, #map.steps do columns[#columns + 1] = map.columns[c] end
-  files.write(path, { sealed.encode({ format = FORMAT, of = of, key = key, steps = json.array(map.steps), measure = map.measure,
+  files.write(path, { sealed.encode({ format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
     outcomes = json.array(map.outcomes), columns = columns, partial = partial_of(map) }, true) })
 end
 
@@ -105,8 +105,7 @@ function map_file.attach(map, folder, only_read)
   local got = files.is_file(path) and json.decode((files.read(path)), path)
   if not only_read then
     files.make_folder(folder .. "/where")
-    local of = run_folder.whose_is(folder)
-    map.on_column = function() store(map, path, key, of) end
+    map.on_column = function() store(map, path, key) end
   end
   if not files.is_file(path) then return path, 0 end
   local format = type(got) == "table" and tostring(got.format) or ""

@@ -7,7 +7,6 @@ local shell_word = require "mneme.base.shell_word"
 local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.insight.episodes.live_channel"
 local ranks = require "mneme.tensor.ranks"
-local reading = require "mneme.models.reading"
 local source_files = require "mneme.base.source_files"
 local terminal = require "mneme.base.terminal"
 
@@ -59,7 +58,7 @@ function live_publisher.writer(learner, path, title, total)
   for _, p in pairs(parts) do
     for name, t in pairs(p.asked) do p.asked[name] = asked_reader(t, about[name].shape) end
   end
-  local writer = live_channel.writer(path, { title = title, env = env, policy = learner.agent:policy_names(), reads = reading(core),
+  local writer = live_channel.writer(path, { title = title, env = env, policy = learner.agent:policy_names(), reads = core.reads,
     memory = state_arrays.of_core(core),
     probes = about })
   for _, p in pairs(parts) do                       -- of every step: without pairs, which LuaJIT does not compile

@@ -10,7 +10,6 @@ local format = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.folder"
 local tensor = require "mneme.tensor.tensor"
-local reading = require "mneme.models.reading"
 local stored_parameters = require "mneme.learn.stored_parameters"
 local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
@@ -327,7 +326,7 @@ function Stepper:next(before)
   now.actions, now.reward, now.ended, now.space = self.policy_names, self.reward[b], ended, self.env.action_space
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
   now.observation_groups, now.sight = self.env.observation_space.groups, self.env:sight(now.observation.values)
-  now.reads, now.run, now.checkpoint, now.agent = reading(self.agent.core), self.run, self.steps, self.agent
+  now.reads, now.run, now.checkpoint, now.agent = self.agent.core.reads, self.run, self.steps, self.agent
   now.env = self.env
   return now
 end

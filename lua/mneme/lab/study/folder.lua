@@ -73,7 +73,6 @@ function folder.result(path)
 end
 
 function folder.write_result(path, result)
-  result.of = run_folder.whose_is(path)
   files.write(path .. "/result.json", { sealed.encode(result) })
 end
 

@@ -4,8 +4,6 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
-local manifest = require "mneme.runs.manifest"
-local run_folder = require "mneme.runs.folder"
 local resources = require "mneme.runs.resources"
 local outcome = require("mneme.runs.folder").outcome
 local run = require "mneme.runs.run"
@@ -66,7 +64,6 @@ function one_run.run(path, script_path, c)
   for name, value in pairs(outcome.metrics(path)) do metrics[name] = metrics[name] or value end          -- whatever the script returned of it
   folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
     resources = resources.read(path), estimate = c.estimate })
-  manifest.write(path, run_folder.read_info(path))
 end
 
 ---Say of a run that it failed; its run stays as it is.

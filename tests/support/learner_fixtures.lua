@@ -1,16 +1,29 @@
--- learner.lua -- the fixtures learn.NAME of `mneme check`: losses, returns, optimisers, whole updates.
+-- learner_fixtures.lua -- the fixtures learn.NAME: losses, returns, optimisers, whole updates.
 local ffi = require "ffi"
-local check_file = require "mneme.commands.check.file"
+local check_file = require "tests.support.fixture_parts"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
+local json = require "mneme.base.json"
 local nn = require "mneme.tensor.nn"
 local optim = require "mneme.tensor.optim"
-local state_files = require "mneme.models.state_files"
+local state_files = require "tests.support.state_files"
 local tensor = require "mneme.tensor.tensor"
 
 local ops = tensor.ops
 local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
-local setting, switch, value_of = check_file.setting, check_file.switch, check_file.value_of
+local value_of = check_file.value_of
+
+---A number that the config must have.
+local function setting(config, key)
+  if type(config[key]) ~= "number" then errors.fail(("config.%s is %s, expected a number"):format(key, json.encode(config[key] or json.null))) end
+  return config[key]
+end
+
+---A true or false that the config must have.
+local function switch(config, key)
+  if type(config[key]) ~= "boolean" then errors.fail(("config.%s is %s, expected true or false"):format(key, json.encode(config[key] or json.null))) end
+  return config[key]
+end
 
 local function a2c_results(config, logits, values, file, got, append)
   local returns, advantages = ops.lambda_returns { rewards = need(file, "input.rewards"), values = values,

@@ -1,6 +1,6 @@
--- attention.lua -- the fixtures attention.NAME of `mneme check`: an attention over given q, k, v, and its gradients.
+-- attention_fixtures.lua -- the fixtures attention.NAME: an attention over given q, k, v, and its gradients.
 local encoder_attention = require "mneme.models.encoder_attention"
-local check_file = require "mneme.commands.check.file"
+local check_file = require "tests.support.fixture_parts"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local tensor = require "mneme.tensor.tensor"

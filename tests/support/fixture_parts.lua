@@ -1,13 +1,12 @@
--- file.lua -- shared by the runners of `mneme check`: parts of a fixture as tensors, and results as
+-- fixture_parts.lua -- shared by what compares fixtures (fixtures.lua): parts of a fixture as tensors, and results as
 -- name -> { shape, values }.
 local errors = require "mneme.base.errors"
-local json = require "mneme.base.json"
 local tensor = require "mneme.tensor.tensor"
 
-local check_file = {}
+local parts = {}
 
 ---Values behind a pointer, as a result.
-function check_file.numbers(pointer, shape)
+function parts.numbers(pointer, shape)
   local n, list = 1, {}
   for _, size in ipairs(shape) do n = n * size end
   for i = 0, n - 1 do list[i + 1] = tonumber(pointer[i]) end
@@ -15,18 +14,18 @@ function check_file.numbers(pointer, shape)
 end
 
 ---A tensor's values, or its gradient, as a result.
-function check_file.value_of(t) return check_file.numbers(t:data(), t:shape()) end
-function check_file.grad_of(t) return check_file.numbers(t:grad_data(), t:shape()) end
+function parts.value_of(t) return parts.numbers(t:data(), t:shape()) end
+function parts.grad_of(t) return parts.numbers(t:grad_data(), t:shape()) end
 
 ---Add the gradients of named leaves to results, each name after a prefix.
-function check_file.gradients(got, prefix, named)
-  for name, t in pairs(named) do got[prefix .. name] = check_file.grad_of(t) end
+function parts.gradients(got, prefix, named)
+  for name, t in pairs(named) do got[prefix .. name] = parts.grad_of(t) end
 end
 
 ---Tensors of a file below a prefix, as leaves.
 ---@param grad boolean? those of float32 get a gradient
 ---@return table<string, Tensor>
-function check_file.below(file, prefix, grad)
+function parts.below(file, prefix, grad)
   local part = {}
   for name, t in pairs(file) do
     if name:sub(1, #prefix) == prefix then
@@ -38,7 +37,7 @@ function check_file.below(file, prefix, grad)
 end
 
 ---Float32 zeros and ones of a file as the flags that ops take.
-function check_file.flags(t)
+function parts.flags(t)
   local done, from = tensor.new { shape = t:shape(), dtype = "u8" }, t:data()
   local p = done:data()
   for i = 0, done:size() - 1 do
@@ -49,21 +48,9 @@ function check_file.flags(t)
 end
 
 ---A tensor that the file must have.
-function check_file.need(file, name)
+function parts.need(file, name)
   if not file[name] then errors.fail("the file has no " .. name) end
   return file[name]
 end
 
----A number that the config must have.
-function check_file.setting(config, key)
-  if type(config[key]) ~= "number" then errors.fail(("config.%s is %s, expected a number"):format(key, json.encode(config[key] or json.null))) end
-  return config[key]
-end
-
----A true or false that the config must have.
-function check_file.switch(config, key)
-  if type(config[key]) ~= "boolean" then errors.fail(("config.%s is %s, expected true or false"):format(key, json.encode(config[key] or json.null))) end
-  return config[key]
-end
-
-return check_file
+return parts
