@@ -210,25 +210,10 @@ t.test("runs without a study have a report with the usual figures", function()
     if name:find "%.svg$" and figure:find "while learning" then svg = figure end
   end
   t.ok(svg:find "<svg" and select(2, svg:gsub('class="line c%d"', "")) == 2 and select(2, svg:gsub('class="seed', "")) >= 4, svg:sub(1, 300))
-<<<<<<< HEAD
-  local page = text(here .. "/report.html")
-  t.ok(page:find('id="figure-1"', 1, true) and page:find('id="differences"', 1, true) and page:find("lr=9", 1, true), "the usual figures")
-  t.ok(not page:find("Not written yet", 1, true) and not page:find('class="card', 1, true), "empty parts are left out")
-  t.ok(svg:find(">success while learning<", 1, true) or svg:find(">charts/score while learning<", 1, true), svg:sub(1, 300))
-=======
-  mneme("report " .. names .. " out=report.html")
   local page = text(here .. "/report.html")
   t.ok(page:find('id="figure-1"', 1, true) and page:find("lr=9", 1, true), "the usual figures")
   t.ok(not page:find("Not written yet", 1, true) and not page:find('class="card', 1, true), "empty parts are left out")
   t.ok(svg:find(">success while learning<", 1, true) or svg:find(">charts/score while learning<", 1, true), svg:sub(1, 300))
-  mneme("compare " .. names .. " out=paper.svg width=84mm title=0 panels=1 font='Latin Modern Roman'")
-  local paper = text(here .. "/paper.svg")
-  t.ok(paper:find 'width="317"' and paper:find "Latin Modern Roman" and not paper:find("while learning<", 1, true) and paper ~= svg, paper:sub(1, 400))
-  for _, wrong in ipairs { "width=84mm", "title=0" } do
-    local why, rc = shell.mneme(here, "compare p1 " .. wrong)
-    t.eq(rc, 2) t.ok(why:find("= is for a figure", 1, true), why)
-  end
->>>>>>> 32b51efa (A curve in the terminal is one line of blocks; compare writes no page (report does), a report no differences of every two points and no note on docs/results, a sweep no note on published settings, --help no times of stored runs. An import that meets a run that has begun is refused; typed values of an axis are compared with the declared ones, no longer with a folder's)
   t.ok(mneme("report p1"):find "p1/report.html")
 end)
 

@@ -11,10 +11,6 @@ local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local outcome = require("mneme.runs.folder").outcome
 local format = require "mneme.base.format"
-<<<<<<< HEAD
-=======
-local plain_runs = lazy "mneme.lab.reports.plain_runs"
->>>>>>> 32b51efa (A curve in the terminal is one line of blocks; compare writes no page (report does), a report no differences of every two points and no note on docs/results, a sweep no note on published settings, --help no times of stored runs. An import that meets a run that has begun is refused; typed values of an axis are compared with the declared ones, no longer with a folder's)
 local mixed_code = lazy "mneme.lab.study.mixed_code"
 local resources = lazy "mneme.runs.resources"
 local run_folder = lazy "mneme.runs.folder"
@@ -33,12 +29,6 @@ Runs that differ by their seed alone form a group, with an interval over seeds; 
   options = {
     { "by", "the curve that is drawn and compared", type = "text", unless = "charts/score, or what the runs have: eval/accuracy", example = "charts/score" },
     { "all", "everything that was logged, not only results", type = "switch", default = false },
-<<<<<<< HEAD
-=======
-    { "out", "also that curve with bands as a figure", type = "file",
-      endings = { "svg", "png", "pdf", "csv" } },
-    unpack(options.drawing),
->>>>>>> 32b51efa (A curve in the terminal is one line of blocks; compare writes no page (report does), a report no differences of every two points and no note on docs/results, a sweep no note on published settings, --help no times of stored runs. An import that meets a run that has begun is refused; typed values of an axis are compared with the declared ones, no longer with a folder's)
   } }
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
 local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
@@ -392,35 +382,11 @@ function compare.text(paths, o)
   end
   add("resources", took(groups))
   local kinds = tables.keys(envs)
-<<<<<<< HEAD
   return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil
-=======
-  return table.concat(out), #kinds > 1 and "runs of different environments: " .. table.concat(kinds, ", ") or nil, by
-end
-
--- The curve as a figure.  Returns the exit status.
-local function draw(o, paths, by)
-  local study, path = plain_runs.study(paths), o.out
-  local spec, left = plain_runs.spec(study), {}
-  local fig = by and figure.new(study, spec, { "curves", y = by, by = plain_runs.AXIS, title = plain_runs.about(spec, by) .. " while learning" })
-  if not fig then errors.fail(path .. ": these runs have no curve") end
-  export.write_or_svg(fig, path, export.options(o), left)
-  if #left > 0 then return export.say_left_out(left) end
-  print(path)
-  return 0
->>>>>>> 32b51efa (A curve in the terminal is one line of blocks; compare writes no page (report does), a report no differences of every two points and no note on docs/results, a sweep no note on published settings, --help no times of stored runs. An import that meets a run that has begun is refused; typed values of an axis are compared with the declared ones, no longer with a folder's)
 end
 
 function compare.run(o)
   local paths = o.paths
-<<<<<<< HEAD
-=======
-  for _, option in ipairs(options.drawing) do
-    if o[option[1]] ~= nil and not o.out then
-      errors.usage(("compare: %s= is for a figure: out=curves.svg"):format(option[1]))
-    end
-  end
->>>>>>> 32b51efa (A curve in the terminal is one line of blocks; compare writes no page (report does), a report no differences of every two points and no note on docs/results, a sweep no note on published settings, --help no times of stored runs. An import that meets a run that has begun is refused; typed values of an axis are compared with the declared ones, no longer with a folder's)
   source_files.folder = paths[1]
   local text, warning = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
