@@ -28,20 +28,32 @@ MN_MATH mn_slstm mn_slstm_back(mn_slstm x, float y, float c, float n, mn_slstm_n
   return d;
 }
 
-/* sigma(f) and sigma(i) over their sum, of three exponentials that cannot overflow: x = share of i times v, keep = share of f. */
+/* exp(-f) and exp(-i), for sigma(f) and sigma(i) over their sum.  Where both are below -40 a sigmoid is an exponential, and the shares stay
+** when both are moved up; so nothing overflows, and no share is 0/0. */
+MN_MATH void mn_minlstm_open(float f, float i, float *a, float *b) {
+  const float up = mn_at_least(-40 - mn_at_least(f, i), 0);
+  int32_t n, m;
+  const float p = mn_expm1_reduced(mn_at_most(mn_at_least(-f - up, -88), 80), &n), q = mn_expm1_reduced(mn_at_most(mn_at_least(-i - up, -88), 80), &m);
+  *a = (1 + p) * mn_power_of_2(n);
+  *b = (1 + q) * mn_power_of_2(m);
+}
+
+/* x = share of i times v, keep = share of f. */
 MN_MATH void mn_minlstm_step(float f, float i, float v, float *x, float *keep) {
-  const float most = mn_at_least(mn_at_least(-f, 0), -i), one = mn_exp_minus(most);
-  const float p = one + mn_exp_minus(-f - most), q = one + mn_exp_minus(-i - most), part = 1 / (p + q);
-  *x = p * part * v;
-  *keep = q * part;
+  float a, b;
+  mn_minlstm_open(f, i, &a, &b);
+  const float part = 1 / (2 + a + b);
+  *x = (1 + a) * part * v;
+  *keep = (1 + b) * part;
 }
 
 /* Their gradients dx and dkeep become those of f, i and v. */
 MN_MATH void mn_minlstm_back(float f, float i, float v, float dx, float dkeep, float *df, float *di, float *dv) {
-  const float most = mn_at_least(mn_at_least(-f, 0), -i), one = mn_exp_minus(most), a = mn_exp_minus(-f - most), b = mn_exp_minus(-i - most);
-  const float p = one + a, q = one + b, part = 1 / (p + q), z = p * part, more = (dx * v - dkeep) * part;
-  *df = -more * (q * part) * a;
-  *di = more * z * b;
+  float a, b;
+  mn_minlstm_open(f, i, &a, &b);
+  const float part = 1 / (2 + a + b), z = (1 + a) * part, g = dx * v - dkeep;
+  *df = -g * ((1 + b) * part) * (a * part);
+  *di = g * z * (b * part);
   *dv = dx * z;
 }
 

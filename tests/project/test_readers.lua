@@ -45,7 +45,6 @@ local readers = {
   ["lua/mneme/lab/study/folder.lua"] = "study result",
   ["lua/mneme/lab/study/model_sizes.lua"] = "model_sizes",
   ["lua/mneme/lab/study/progress_table.lua"] = "metrics",
-  ["lua/mneme/lab/study/study_about.lua"] = PROGRAM,
   ["lua/mneme/lab/study/tuning_journal.lua"] = "tuning",
   ["lua/mneme/insight/view/episode_data.lua"] = OWN,
   ["lua/mneme/insight/view/episode_page.lua"] = PROGRAM,

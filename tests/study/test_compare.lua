@@ -122,11 +122,11 @@ t.test("curves are as wide as the terminal leaves room for", function()
     for _, width in ipairs { 40, 60, 70, 80, 200 } do
       terminal.columns = function() return width end
       local text = compare.text { a[1], a[2], b[1], b[2] }
-      local first = text:match "\n  A  ([\226\160-\191\128-\159]+)  0%.%d+ %("
+      local first = text:match "\n  A  ([\226\150\129-\136]+)  0%.%d+ %("
       local letters = #(first or "") / 3
       t.ok(letters >= math.max(10, last) and letters <= 48, ("%d after %d at %d: %s"):format(letters, last, width, text))
       last = letters
-      for line in text:gmatch "[^\n]*\226[\160-\163][^\n]*" do t.ok(terminal.letters(line) <= width, ("%d: %s"):format(width, line)) end
+      for line in text:gmatch "[^\n]*\226\150[^\n]*" do t.ok(terminal.letters(line) <= width, ("%d: %s"):format(width, line)) end
     end
   end)
   terminal.columns = old
@@ -137,12 +137,9 @@ end)
 t.test("curves lie under each other, on one scale", function()
   local text = compare.text { a[1], b[1] }
   t.ok(text:find("charts/score, from step 10 to 50, between 0.06 and 0.8", 1, true), text)
-  local first, second = text:match "\n  A  (%S+)  0%.8\n.-\n  B  (%S+)  0%.3\n"
+  local first, second = text:match "\n  A  (%S+)  0%.8\n  B  (%S+)  0%.3\n"
   t.ok(first and #first == 48 * 3 and #second == 48 * 3, text)
-  local blank = "⠀"
-  t.ok(first:sub(-3) ~= blank and first:sub(1, 3) == blank, text)          -- A ends on top, B begins at the bottom of its three lines
-  t.ok(second == blank:rep(48), text)
-  t.eq(select(2, text:gsub("\n     [^\n]*[\226][\160-\163]", "")), 4, "two more lines each")
+  t.ok(first:sub(-3) == "█" and second:sub(1, 3) == "▁", text)             -- A ends on top, B begins at the bottom
   local late = run("late", 2, 0.8)                        -- its only point lies beyond: no place has the group's mean
   files.write(late .. "/metrics.jsonl", { json.encode { step = 5000, ["charts/score"] = 1 } .. "\n" })
   text = compare.text { a[1], late }
@@ -156,11 +153,9 @@ t.test("the same seed again is another run; many groups stand as rows", function
   t.ok(text:find("none: these are runs of the same settings", 1, true) and text:find("B - A  -0.1  1 equal seed", 1, true), text)
   local list = {}
   for i = 1, 6 do list[i] = run("many" .. i, 1, i / 10, { config = { lr = i } }) end
-  text = compare.text(list)
-  t.ok(text:find "\n  A  [\128-\255]+  0%.1\n   ", text)
   list[7] = run("many7", 1, 0.7, { config = { lr = 7 } })
   text = compare.text(list)
-  t.ok(text:find "\n  A  [\128-\255]+  0%.1\n  B  ", "more than six have a line each: " .. text)
+  t.ok(text:find "\n  A  [\128-\255]+  0%.1\n  B  ", "a line each: " .. text)
   t.ok(text:find("settings that differ\n     lr\n  A  1\n", 1, true) and text:find("\n  F  6\n", 1, true), text)
 end)
 
@@ -216,7 +211,7 @@ t.test("runs without a study have a report with the usual figures", function()
   end
   t.ok(svg:find "<svg" and select(2, svg:gsub('class="line c%d"', "")) == 2 and select(2, svg:gsub('class="seed', "")) >= 4, svg:sub(1, 300))
   local page = text(here .. "/report.html")
-  t.ok(page:find('id="figure-1"', 1, true) and page:find('id="differences"', 1, true) and page:find("lr=9", 1, true), "the usual figures")
+  t.ok(page:find('id="figure-1"', 1, true) and page:find("lr=9", 1, true), "the usual figures")
   t.ok(not page:find("Not written yet", 1, true) and not page:find('class="card', 1, true), "empty parts are left out")
   t.ok(svg:find(">success while learning<", 1, true) or svg:find(">charts/score while learning<", 1, true), svg:sub(1, 300))
   t.ok(mneme("report p1"):find "p1/report.html")

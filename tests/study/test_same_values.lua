@@ -123,7 +123,7 @@ t.test("what no double holds is refused: as a setting, an option, a value of a l
   end
 end)
 
-t.test("a sweep goes on under the names that its folder has: the settings, the axes, only= in another writing", function()
+t.test("a sweep goes on under the names that its folder has: the settings, declared values, only= in another writing", function()
   mneme "sweep study.lua quick=1 a=10,2.50 gamma=5e-1 wide=1 steps=1e1 seeds=1 run=s estimate=0 jobs=2"
   local function names()
     local list = {}
@@ -131,7 +131,7 @@ t.test("a sweep goes on under the names that its folder has: the settings, the a
     return table.concat(list, " ")
   end
   t.eq(names(), "a=10 a=2.50")
-  mneme "sweep study.lua quick=true a=1e1,2.5,3 steps=10 wide=on gamma=0.5 seeds=1 run=s estimate=0 jobs=2"
+  mneme "sweep study.lua quick=true a=1e1,2.50,3 steps=10 wide=on gamma=0.5 seeds=1 run=s estimate=0 jobs=2"
   t.eq(names(), "a=10 a=2.50 a=3")
   mneme "sweep study.lua quick=1 a=7e0 steps=10 wide=1 gamma=.5 seeds=1 run=s estimate=0 only=a=7,b=1,core=gru,kind=1e1,s=1,seed=01"
   t.eq(names(), "a=10 a=2.50 a=3 a=7e0")
@@ -139,27 +139,11 @@ t.test("a sweep goes on under the names that its folder has: the settings, the a
   t.ok(mneme("check s"):find "s: nothing", "each run is the one that study.json names")
   -- Finished runs from a file keep their names, too.
   mneme "report s export=s.jsonl out=s.html"
-  mneme "sweep study.lua quick=1 a=10.0,25e-1,3e0,7 steps=1e1 wide=true gamma=50e-2 seeds=1 run=i import=s.jsonl jobs=0"
+  mneme "sweep study.lua quick=1 a=10.0,2.50,3,7e0 steps=1e1 wide=true gamma=50e-2 seeds=1 run=i import=s.jsonl jobs=0"
   local taken = folder.load(path "i").runs
   t.eq(#taken, 4)
   for _, r in ipairs(taken) do t.ok(r.status == "done" and r.kept, r.name) end
   t.eq(taken[2].name, "a=2.50,b=true,core=gru,kind=1e1,s=1,seed=1")
-end)
-
-t.test("a folder that has a value under two names, of an earlier version, keeps both", function()
-  local at = path "old"
-  mneme "sweep study.lua quick=1 gamma=5e-1,0.25 seeds=1 run=old estimate=0"
-  local info = folder.info(at)
-  local again = { name = info.runs[1].name:gsub("gamma=5e%-1", "gamma=0.5"), labels = {}, seed = 1, words = info.runs[1].words }
-  for axis, label in pairs(info.runs[1].labels) do again.labels[axis] = label end
-  again.labels.gamma = "0.5"
-  info.runs[#info.runs + 1] = again
-  folder.write_info(at, info)
-  local function plan(text) return sweep.plan({ script = study, run = at, seeds = "1" }, { "quick=1", text }).runs end
-  t.eq(#plan "gamma=5e-1,0.5", 2)
-  t.eq(plan("gamma=.50,0.25")[1].labels.gamma, "5e-1")
-  t.eq(plan("gamma=0.5,.25")[1].labels.gamma, "0.5")
-  t.raises(function() plan "gamma=0.5,.5" end, "twice")
 end)
 
 t.test("claims, figures and references know a value in any writing", function()

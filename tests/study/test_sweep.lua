@@ -347,18 +347,6 @@ t.test("a wrong setting or value of an axis of a study is refused before anythin
   t.eq((mneme(("sweep %s core=gru list=1"):format(study_with 'core = { "gru", "hgat" }'))), 0, "the others alone")
 end)
 
-t.test("a sweep says which settings of the learner differ by its script's values for each core", function()
-  local small = "sweep tmaze corridor=4 hidden=8 num_envs=2 num_steps=8 steps=16 estimate=0 jobs=1 core=gru,lstm core.d_model=4 "
-  local status, out = mneme(small .. "run=" .. path "differ")
-  t.eq(status, 0, out)
-  t.ok(out:find("entropy_coef 0.01 (gru), 0.001 (lstm); lr 0.0005 (gru), 0.0001 (lstm); entropy_coef=VALUE lr=VALUE compares at one value", 1, true), out)
-  t.ok(not select(2, mneme(small .. "run=" .. path "differ")):find "differ between", "nothing is left to run")
-  status, out = mneme(small .. "lr=1e-3 entropy_coef=0.01,0.02 run=" .. path "same")
-  t.ok(status == 0 and not out:find "differ between", out)
-  status, out = mneme(small .. "size=published run=" .. path "published")
-  t.ok(status == 0 and not out:find "differ between", out)
-end)
-
 t.test("an estimate comes first: runs are tried for a moment, and leave nothing behind", function()
   local words = "tmaze corridor=4 core=gru,lstm core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=6400 run=" .. path "told"
   local status, out = mneme("sweep jobs=8 " .. words)

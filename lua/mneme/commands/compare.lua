@@ -1,6 +1,5 @@
 -- compare.lua -- `mneme compare RUN RUN ...`: runs side by side in the terminal.
 local lazy = require "mneme.base.lazy"
-local braille = lazy "mneme.insight.figures.braille"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -32,7 +31,7 @@ Runs that differ by their seed alone form a group, with an interval over seeds; 
     { "all", "everything that was logged, not only results", type = "switch", default = false },
   } }
 local POINTS, FEWEST, SIDE_BY_SIDE = 48, 10, 4          -- letters of a curve, in a narrow terminal; groups that stand as columns, more stand as rows
-local DRAWN, ROWS = 6, 3                    -- up to as many groups have a curve of as many lines; of more each has one line
+local BLOCKS = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 local GUESS = "guessing"                     -- what no memory gives, else random actions, or of a data set the most frequent answer
 local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
 local NORMALISED = "normalised"              -- where that score lies between no memory (0) and a perfect one (1)
@@ -289,11 +288,9 @@ local function sparks(groups, name)
   end
   local rows = {}
   for i, g in ipairs(groups) do
-    local points = {}
-    for k, y in ipairs(lines[i]) do points[k] = y and { n > 1 and (k - 1) / (n - 1) or 0, high > low and (y - low) / (high - low) or 0.5 } end
-    for r, signs in ipairs(braille.line(points, letters, #groups <= DRAWN and ROWS or 1)) do
-      rows[#rows + 1] = { r == 1 and g.letter or "", signs, r == 1 and texts[i] or "" }
-    end
+    local signs = {}
+    for k, y in ipairs(lines[i]) do signs[k] = y and BLOCKS[high > low and math.floor((y - low) / (high - low) * 7 + 1.5) or 4] or " " end
+    rows[i] = { g.letter, table.concat(signs), texts[i] }
   end
   local between = low <= high and (", between %s and %s"):format(format.short(low), format.short(high)) or ""
   return ("%s, from step %s to %s%s\n"):format(name, format.short(from), format.short(to), between) .. columns(rows)

@@ -1,22 +1,17 @@
 -- plain_runs.lua -- runs that no study describes: folders of runs as one study, and for studies without figures or claims of their own
--- the usual ones: curves with bands, scores at the end, and differences between every two points.
+-- the usual ones: curves with bands and scores at the end.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local folder = require "mneme.lab.study.folder"
 local outcome = require("mneme.runs.folder").outcome
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.folder"
-local aggregate = require "mneme.lab.study.aggregate"
-local report_claims = require "mneme.lab.reports.report_claims"
 local settings_diff = require "mneme.lab.study.settings_diff"
-local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
 local text = require "mneme.insight.figures.text"
 local setting_types = require "mneme.base.setting_types"
-local report_strings = require "mneme.lab.reports.report_strings"
 
 local plain = { AXIS = "run" }     -- the axis of runs that no study describes
-local MOST = 8                     -- points of which every two are compared
 local LONG = 60                    -- letters of a point's name
 -- Settings that make no other point.
 local apart = settings_diff.idle "seed"
@@ -220,44 +215,6 @@ function plain.spec(study, spec)
     whole.figures[#whole.figures + 1] = ends[i]
   end
   return whole
-end
-
-local function short(name) return (name:gsub("^" .. plain.AXIS .. "=", "")) end
-
----Differences between every two points in what they came to, from equal seeds where there are any; p is Holm's.
-function plain.differences(out, study, spec)
-  local groups, metric = folder.groups(study.runs), nil
-  for _, name in ipairs(usual_results) do metric = metric or spec.metrics and spec.metrics[name] and name end
-  if not metric or #groups < 2 or #groups > MOST then return end
-  local by_seed, rows, ps, of = {}, {}, {}, {}
-  for i, group in ipairs(groups) do
-    by_seed[i] = {}
-    local list, of_seeds = aggregate.numbers(group.runs, function(r) return folder.number(r, metric) end, {})
-    by_seed[i].order = of_seeds
-    for k, seed in ipairs(of_seeds) do by_seed[i][seed] = list[k] end
-  end
-  for i = 1, #groups do
-    for k = i + 1, #groups do
-      local difference = {}
-      for _, seed in ipairs(by_seed[i].order) do
-        if by_seed[k][seed] then difference[#difference + 1] = by_seed[k][seed] - by_seed[i][seed] end
-      end
-      if #difference > 0 then
-        local mean, low, high, p = stats.t_interval(difference)
-        if #difference > 1 and aggregate.no_spread(difference) then low, high, p = nil, nil, nil end
-        local row = { ("%s – %s"):format(short(groups[k].name), short(groups[i].name)), { text.interval(mean, low, high), class = "number" },
-          tostring(#difference), "–" }
-        rows[#rows + 1] = row
-        if p then ps[#ps + 1], of[#of + 1] = p, row end
-      end
-    end
-  end
-  if #rows == 0 then return end
-  if #ps > 0 then
-    for i, p in ipairs(stats.holm(ps)) do of[i][4] = ("%s (%s)"):format(report_claims.p_text(p), report_claims.p_text(ps[i])) end
-  end
-  out:heading(3, "differences", report_strings.differences)
-  out:table({ report_strings.difference_of:format(metric), report_strings.estimate, report_strings.seeds, report_strings.p_first }, rows)
 end
 
 return plain

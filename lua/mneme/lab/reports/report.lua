@@ -166,11 +166,7 @@ local function compose(study, source, options)
   for _, text in ipairs(source.changes or {}) do warn("%s", { text }) end
   warn("%s.", mixed_code.starts(named(runs)))
   if made[1] then show_figure(opening, made[1]) end
-  write("discussion", 2, function()
-    if texts.discussion and (source.others or 0) > 0 then
-      out:paragraphs(report_strings.others:format(source.others, table.concat(source.about, ", ")), "warning")
-    end
-  end)
+  write("discussion", 2)
   write("introduction", 2)
   filled(2, "claims_and_scope", function()
     write "scope"
@@ -186,7 +182,6 @@ local function compose(study, source, options)
   filled(3, "figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
-  plain_runs.differences(out, study, #judged == 0 and spec or {})
   report_results.published(out, study, spec, texts.published_values)
   part(3, "numbers")
   report_results.write(out, study, spec)
@@ -223,8 +218,7 @@ end
 
 ---A study as a page.
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
----  unsound = what is wrong with the folders, changes = what differs from the runs' code, about = files of the runs that it is written about,
----  others = how many runs are not of those } as known
+---  unsound = what is wrong with the folders, changes = what differs from the runs' code } as known
 ---@param options table? { beside = false: the page is not in the study's folder }
 ---@return table<string, table> figures by their ids
 function report.html(study, source, options)
@@ -376,7 +370,6 @@ local function write_report(o)
   source.unsound = unsound(study, true)
   folder.add_means(study, source.spec)
   local n = o.export and result_archive.write(o.export, study, result_archive.curve_names(source.spec))
-  if source.path then source.about, source.others = result_archive.written_about(source.path, study) end
   local to = o.out or study.path .. "/report.html"
   local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path })
   print(to)

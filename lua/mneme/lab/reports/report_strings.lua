@@ -34,7 +34,6 @@ return {
   answers = { yes = "Yes", no = "No", partly = "In part", unknown = "Not known yet", not_yet = "Not as far as was tested" },
   verdict_verbs = { holds = { "holds", "hold" }, fails = { "does not hold", "do not hold" }, undecided = { "is undecided", "are undecided" } },
   one_value = "%s: %s in all %d places, so there is nothing to draw.",
-  differences = "Differences between points", difference_of = "difference in %s", p_first = "p (corrected), then p alone",
   settings = "All settings", chosen = "chosen by",
   chosen_by = "Chosen by: given on the command line, study, quick or full (the sizes of the study), published (for this core by the script), size, learner "
     .. "(its default), or the script.", points = "Points: every metric of each",
@@ -84,7 +83,6 @@ return {
   taken = "taken from %s, commit %s, host %s",
   all_taken = "Runs that were imported from a file of finished runs: %d. The table of runs marks them, with their "
     .. "commits. Their curves are thinned.",
-  others = "This was not written about all runs of this page: %d are not those of %s. Where they differ, the page's numbers and figures count.",
   script_text = "The script, as the runs keep it", script_now = "The script, as it is now", not_there = "%s is no longer there, and no run keeps it.",
   file = "file", what = "what it is", checksum = "checksum (CRC-32C)", of_how_many = "runs", kinds_of_files = { code = "code", data = "data" },
   mixed = "These runs were not all made by the same code. %s.",

@@ -7,7 +7,6 @@ local claims = require "mneme.lab.study.claims"
 local core = require "mneme.models.core"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local result_archive = require "mneme.lab.study.result_archive"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
@@ -220,47 +219,10 @@ function checked.axes(plan)
   end
 end
 
--- What runs in a study's folder, and in the file that is imported, call the values of axes: { axis = { label, ... } }, in the order of the runs.
-local function labels_there(o)
-  local there, seen = {}, {}
-  local function add(axis, label)
-    there[axis], seen[axis] = there[axis] or {}, seen[axis] or {}
-    if not seen[axis][label] then table.insert(there[axis], label) end
-    seen[axis][label] = true
-  end
-  for _, path in ipairs(o.run and { o.run, o.run .. "/tune" } or {}) do
-    for _, c in ipairs((folder.info(path) or { runs = {} }).runs) do
-      for axis, label in pairs(c.labels) do add(axis, label) end
-    end
-  end
-  for _, name in ipairs(o.import and tables.keys(result_archive.lines(o.import)) or {}) do
-    for axis, label in name:gmatch "([%w_.]+)=([^,]*)" do add(axis, label) end
-  end
-  return there, seen
-end
-
----Give values of axes the names that they have: in the study's folder, in the study.  Of a new one it is the text that was typed.  Refuse
----one that is there twice.
----@param o table { run = the study's folder, import = a file of finished runs }
-function checked.name_values(plan, o)
-  local there, seen = labels_there(o)
-  local schema = plan.survey.schema
+---Refuse an axis that has a value twice.
+function checked.twice(plan)
   for _, axis in ipairs(plan.axes) do
-    local declared = plan.spec.axes[axis.name] and grid.list(axis.name, plan.spec.axes[axis.name]) or {}
-    for i, value in ipairs(axis.values) do
-      local key = setting_types.same_words(value.words, schema)
-      for _, one in ipairs(value.unknown and declared or {}) do
-        if setting_types.same_words(one.words, schema) == key then value, axis.values[i] = one, one end
-      end
-      value.kept = seen[axis.name] and seen[axis.name][value.label]
-      for _, label in ipairs(not value.kept and there[axis.name] or {}) do
-        if setting_types.same_words({ axis.name .. "=" .. label }, schema) == key then
-          value.label = label
-          break
-        end
-      end
-    end
-    local again, before = grid.twice(axis.values, schema)
+    local again, before = grid.twice(axis.values, plan.survey.schema)
     if again then
       errors.usage(("sweep: axis %s has %s twice%s"):format(axis.name, before, again ~= before and ", once as " .. again or ""), "write it once")
     end

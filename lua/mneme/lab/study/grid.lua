@@ -37,7 +37,7 @@ function grid.value(name, v)
 end
 
 ---A value that a list of them has twice, by label or by what it sets.
----@param list table[] of grid.value; kept: runs have this label, and a folder that has a value under two keeps both
+---@param list table[] of grid.value
 ---@return string? again its label; nil: all differ
 ---@return string? first the label of the value that it equals
 function grid.twice(list, schema)
@@ -45,7 +45,7 @@ function grid.twice(list, schema)
   for _, value in ipairs(list) do
     local key = setting_types.same_words(value.words, schema)
     local first = labels[value.label] or seen[key]
-    if first and not (value.kept and first.kept and first.label ~= value.label) then return value.label, first.label end
+    if first then return value.label, first.label end
     labels[value.label], seen[key] = value, value
   end
 end
@@ -136,6 +136,11 @@ function grid.find(name, axis, text, size)
   for _, of in ipairs { size or "", "", "quick", "full" } do
     for _, value in ipairs(grid.list(name, axis, of)) do
       if value.label == text then return value end
+    end
+  end
+  for _, of in ipairs { size or "", "", "quick", "full" } do
+    for _, value in ipairs(grid.list(name, axis, of)) do
+      if grid.is(value, text) then return value end
     end
   end
   if type(axis[1]) == "table" and axis[1].set then errors.unknown("value of axis " .. name .. ":", text, grid.labels(name, axis)) end

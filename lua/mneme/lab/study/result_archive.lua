@@ -17,7 +17,6 @@ local script = require "mneme.runs.script"
 local sealed = require("mneme.base.json").sealed
 local settings_diff = require "mneme.lab.study.settings_diff"
 local source_files = require "mneme.base.source_files"
-local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 
 local archive = {}
@@ -205,31 +204,6 @@ function archive.write(path, study, names)
   return write(path, lines, other)
 end
 
----Files of finished runs in the repository of a study: docs/results/NAME*.jsonl next to the folder of its script.  What
----is written of the study is about those.
----@return string[] files
----@return integer others finished runs of the study that are not, with the same results, in one of these files
-function archive.written_about(path, study)
-  local folder_of, name = path:match "^(.*)/[^/]*/[^/]*$" or path:match "^[^/]+/[^/]*$" and "." or "..", path:match "([^/]*)%.lua$"
-  local found, lines, others = {}, {}, 0
-  for _, file in ipairs(name and files.list(folder_of .. "/docs/results") or {}) do
-    if file:find(name, 1, true) == 1 and file:sub(#name + 1):find "^_?[%a]*%.jsonl$" then
-      found[#found + 1] = "docs/results/" .. file
-      lines[#found] = read(folder_of .. "/docs/results/" .. file)
-    end
-  end
-  for _, c in ipairs(study.runs) do
-    local same = false
-    for _, of in ipairs(lines) do
-      local there, equal = of[c.name] and of[c.name].metrics, true
-      for key, value in pairs(c.metrics or {}) do equal = equal and there and there[key] == value end
-      same = same or there and equal
-    end
-    if c.status == "done" and not same and found[1] then others = others + 1 end
-  end
-  return found, others
-end
-
 -- ---- taking ----
 
 -- The value at that time of an option that was not given: for a core, from its config.json.
@@ -275,32 +249,6 @@ local function difference(path, c, info, surveys)
   for key, value in pairs(surveys[point]) do now[key] = value end
   now.seed = c.seed
   return otherwise(now, info) and otherwise(settings_now(path, c.words), info)
-end
-
--- Has training begun in a run's folder?
-local function begun(path) return files.is_file(path .. "/config.json") or #files.list(path .. "/checkpoints") > 0 end
-
--- Runs that have begun here and are not done: this process's own from now on, so that nobody trains one while it is put away.
-local function hold_begun(run, wanted)
-  local list = {}
-  for _, w in ipairs(wanted) do
-    local path = folder.run_path(run, w[1].name)
-    if begun(path) then
-      local ok, problem = xpcall(files.lock, errors.handler, path .. "/lock")
-      if not ok and problem.message:find("is at work here", 1, true) then
-        errors.fail(("%s: it is being trained, and import= has its result: %s"):format(path, problem.message:match "process %d+" or "another process"),
-          "stop it first, or import once it has ended")
-      elseif not ok then error(problem, 0) end
-      list[#list + 1] = w[1].name
-    end
-  end
-  return list
-end
-
--- Puts the folder of a run that has begun where no command looks for runs: what it has trained stays, and is none of an imported run's.
-local function set_aside(run, name)
-  files.make_folder(run .. "/set_aside")
-  files.rename(folder.run_path(run, name), files.free_name(run .. "/set_aside/" .. name))
 end
 
 -- A run's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
@@ -367,14 +315,13 @@ function archive.tuned(file)
   return tuned.tuned
 end
 
----Put them where a sweep would have left them.  Runs that have begun there are set aside; an error, before anything is put, where one of
----them is being trained.
+---Put them where a sweep would have left them; an error, before anything is put, where one of them is being trained, or has been.
 function archive.take(run, file, wanted)
-  local list = hold_begun(run, wanted)
-  for _, name in ipairs(list) do set_aside(run, name) end
-  if list[1] then
-    terminal.note(("mneme: %s: %d of the imported runs had begun here; what they had trained is in %s/set_aside: %s%s"):format(run, #list, run, list[1],
-      #list > 1 and (" and %d more"):format(#list - 1) or ""))
+  for _, w in ipairs(wanted) do
+    local path = folder.run_path(run, w[1].name)
+    if files.locked(path .. "/lock") or #files.list(path .. "/checkpoints") > 0 then
+      errors.fail(("%s: it has begun here, and import= has its result"):format(path), "let it end without import=, or move the folder away")
+    end
   end
   for _, w in ipairs(wanted) do put(run, file, w[1], w[2]) end
 end

@@ -1,14 +1,10 @@
--- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.  Before a sweep begins it says which
--- settings of the learner differ between its points although no axis sets them: a script may publish other values for another core.
+-- settings_diff.lua -- compares the settings of several runs: which are the same, and which differ.
 local lazy = require "mneme.base.lazy"
 local learners = lazy "mneme.learn.learners"
-local learner_settings = lazy "mneme.runs.learner_settings"
-local script = lazy "mneme.runs.script"
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
 
 local settings = {}
-local MOST = 4                   -- labels that are listed of one value
 
 ---Settings that make no other run: where it lies, what it shows and keeps, how many threads.
 ---@param ... string further ones
@@ -79,57 +75,6 @@ function settings.divide(list)
     table.insert(equal and same or other, key)
   end
   return same, other
-end
-
--- ---- of a sweep that has not begun ----
-
--- "0.001 (gru), 0.01 (hgate)": what is published goes by core and learner, whose labels stand behind each value, else the point's name.
-local function text_of(points, key)
-  local labels, order, seen = {}, {}, {}
-  for _, point in ipairs(points) do
-    local shown, label = point.shown[key], point.labels.core or point.labels.learner or point.name
-    if not labels[shown] then labels[shown], order[#order + 1] = {}, shown end
-    if not seen[shown .. "\n" .. label] then
-      seen[shown .. "\n" .. label] = true
-      table.insert(labels[shown], label)
-    end
-  end
-  for i, shown in ipairs(order) do
-    local list = labels[shown]
-    local more = #list > MOST and (", %d more"):format(#list - MOST) or ""
-    order[i] = shown .. (list[1] and (" (%s%s)"):format(table.concat(list, ", ", 1, math.min(#list, MOST)), more) or "")
-  end
-  return key .. " " .. table.concat(order, ", ")
-end
-
----The note on settings that differ; nil: none does, or size=published asks for each core as published.
-function settings.unset(plan)
-  if plan.cfg.size == "published" then return nil end
-  local set, points, seen = {}, {}, {}
-  for _, axis in ipairs(plan.axes) do
-    for _, value in ipairs(axis.values) do
-      for _, word in ipairs(value.words) do set[word:match "^[^=.]+"] = true end
-    end
-  end
-  for _, c in ipairs(plan.runs) do
-    if c.seed == plan.runs[1].seed then
-      local fine, survey = pcall(script.survey, plan.script, c.words, true)
-      local cfg, shown = fine and survey.cfg or {}, {}               -- a point that the script refuses says so itself
-      for key in pairs(learner_settings.keys) do shown[key] = cfg[key] ~= nil and not set[key] and setting_types.show(cfg[key]) or nil end
-      points[#points + 1] = { labels = c.labels, name = c.name:gsub(",?seed=.*", ""), shown = shown }
-      for key, value in pairs(shown) do
-        seen[key] = seen[key] or {}
-        seen[key][value] = true
-      end
-    end
-  end
-  local list, names = {}, {}
-  for _, key in ipairs(tables.keys(seen)) do
-    if next(seen[key], (next(seen[key]))) then list[#list + 1], names[#names + 1] = text_of(points, key), key end
-  end
-  if not list[1] then return nil end
-  return ("note: settings differ between points by what the script publishes for each core and learner: %s; %s=VALUE compares at one value"):format(
-    table.concat(list, "; "), table.concat(names, "=VALUE "))
 end
 
 return settings

@@ -194,7 +194,7 @@ function study.new(spec)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then
     local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
-    local line = not told and study_about.one_of(spec, called, size_of(config.arguments), typed)
+    local line = not told and study_about.one_of(spec, size_of(config.arguments), typed)
     if line then terminal.note(line) end
     config.arguments = errors.of_command_line(filled_in, spec, config.arguments)
   end

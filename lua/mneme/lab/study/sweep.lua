@@ -18,7 +18,6 @@ local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
-local settings_diff = require "mneme.lab.study.settings_diff"
 local aggregate = require "mneme.lab.study.aggregate"
 local seed_list = require "mneme.runs.seed_list"
 local terminal = require "mneme.base.terminal"
@@ -61,7 +60,7 @@ local function tune_of(o, spec, ranges)
 end
 
 ---The grid that the command line means.
----@param o table script, seeds; run = the study's folder, import = a file of finished runs: their names of values stay
+---@param o table script, seeds; budget and by of a tuning
 ---@return table plan { script, title, axes = { name, values }[], seeds, runs, words = those of every run, spec, cfg, size = "quick", "full" or nil,
 ---  survey, tune = what is tuned before, or nil }
 function sweep.plan(o, words)
@@ -98,7 +97,7 @@ function sweep.plan(o, words)
   for _, word in ipairs(setting_types.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end
   local plan = { script = o.script, title = spec.title, axes = axes, seeds = seeds, words = common, spec = spec, cfg = cfg, size = size, survey = survey,
     tune = tune_of(o, spec, ranges) }
-  check_declaration.name_values(plan, o)
+  check_declaration.twice(plan)
   local runs, named = grid.runs(axes, seeds), {}
   for _, c in ipairs(runs) do
     if named[c.name] then errors.usage(("sweep: two runs are called %s: an axis has a value twice"):format(c.name)) end
@@ -380,7 +379,6 @@ function sweep.main(o)
     local signal = tune_first(o, plan)
     if signal ~= 0 then return errors.status_of(signal) end
   end
-  local differ = not o.only and settings_diff.unset(plan)
   local chosen, wanted, held = o.only and choose(o, plan) or plan.runs, nil, nil
   if o.import then wanted, held = result_archive.wanted(o.run, o.import, plan.script, chosen) end
   note(o, plan)
@@ -394,7 +392,6 @@ function sweep.main(o)
   if o.jobs == 0 then return 0 end               -- import alone
   o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
   local open_now = open_runs(o, plan)
-  if differ and open_now[1] then terminal.note(differ) end
   C.mn_watch_signals(true)
   local count, signal = run_queue(o, plan, open_now)
   C.mn_watch_signals(false)
