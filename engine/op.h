@@ -150,7 +150,8 @@ void mn_gemm_one(bool ta, bool tb, int M, int N, int K, const float *A, int lda,
                  const float *B, int ldb, float *C, int ldc, bool add);
 
 /* The same for one B and many pieces of rows of A: B is packed once, into a scratch buffer (NULL where products go by a BLAS, which
-** packs by itself, and where a piece has so few rows, M at most, that packing costs more), and each piece goes through mn_gemm_with.  Pieces of MN_PIECE rows stay in the second-level cache between the
+** packs by itself, and where a piece has so few rows, M at most, that packing costs more), and each piece goes through mn_gemm_with.
+** Pieces of MN_PIECE rows stay in the second-level cache between the
 ** passes over them, and give the bits of the whole: sums over rows are cut there, too. */
 enum { MN_PIECE = 256 };
 const float *mn_gemm_pack(mn_ctx *mn, int scratch, bool tb, int M, int N, int K, const float *B, int ldb);
