@@ -47,7 +47,7 @@ t.test("every table that is reached from mn refuses a name that it does not have
   for _, name in ipairs(mn.names()) do look("mn." .. name, mn[name]) end
   look("mn.ops", mn.ops)
   look("mn.nn.init", mn.nn.init)
-  t.ok(strict > 30, strict .. " tables")
+  t.ok(strict > 20, strict .. " tables")
   for name in pairs(entries) do
     mn[name].of_a_script = false
     t.eq(mn[name].of_a_script, false, "a script adds entries")
