@@ -33,7 +33,7 @@ end
 -- What asks for no number is the same with every width.
 local same = "/test_([%w_]+)%.lua$"
 local once = {}
-for name in ([[check constructors core_rehearsal costs declarations draws faults forged_states fuzz images io modules replays saved tape unknown_names
+for name in ([[check constructors core_rehearsal costs declarations draws faults forged_states fuzz images io modules replays saved tape torch_names
   writers]]):gmatch "%S+" do once[name] = true end
 -- Nor what puts parts of models together: each core, and its values, run with another width, and what their ops compute with all of them.
 for name in ([[decays gated_linear gate_start encoders implicit_attention own_heads own_parts stability which_memory]]):gmatch "%S+" do

@@ -166,7 +166,7 @@ return setmetatable(mn, { __index = function(_, key)
   if not part then
     local known = mn.names()
     for name in pairs(tensor.ops) do known[#known + 1] = name end
-    suggest.unknown("mn.", key, known)
+    suggest.unknown("mn.", key, suggest.functions, known)
   end
   if hand_over[key] then hand_over[key]() end
   local value = load(part, "mn." .. key)

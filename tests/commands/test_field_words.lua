@@ -19,7 +19,8 @@ local function set_of(list)
 end
 
 local known = { core = set_of(registry.names "cores"), environment = set_of(catalogue.names "envs"), learner = set_of(catalogue.names "learners"),
-  setting = set_of { "core", "learner", "num_envs", "hidden", "corridor", "seeds", "jobs", "env", "minibatches" }, command = {} }
+  setting = set_of { "core", "learner", "num_envs", "hidden", "corridor", "seeds", "jobs", "env", "minibatches" }, command = {},
+  ["kind of thing"] = set_of { "costs", "runs", unpack(catalogue.kinds) } }
 for _, s in ipairs(config.standard) do known.setting[s[1]] = true end
 for key in pairs(learner_settings.keys) do known.setting[key] = true end
 known.argument = { time_limit = true, key = true }           -- every environment has it; key=value
@@ -28,6 +29,20 @@ for _, c in ipairs(commands.all()) do
   for _, option in ipairs(options.of(c)) do known.argument[option[1]] = true end
 end
 local core_setting_docs = require "mneme.models.core_setting_docs"
+
+t.test("what was to be switched off is not switched on", function()
+  local unknown_words = require "mneme.runs.unknown_words"
+  local schema = { device = { default = "cpu" }, norm_reward = { default = 0 }, normalise_advantages = { default = 1 },
+    lr_schedule = { default = "constant" }, precision = { default = "fp32" }, core = { default = { "agalite" } } }
+  for key, answer in pairs { ["cuda=0"] = "write device=cpu", ["no_cuda=1"] = "write device=cpu", ["normalize_reward=False"] = "write norm_reward=0",
+    ["normalize_advantage=0"] = "write normalise_advantages=0", ["anneal_lr=no"] = "write lr_schedule=constant", ["fp16=off"] = "write precision=fp32" } do
+    t.eq(unknown_words.of_key(key:match "^[^=]*", key:match "=(.*)", schema), answer)
+  end
+  for key in pairs { ["use_lstm=0"] = 1, ["net_arch=64,64"] = 1 } do
+    local said = unknown_words.of_key(key:match "^[^=]*", key:match "=(.*)", schema)
+    t.ok(not said:find("=0", 1, true) and not said:find("64", 1, true), said)
+  end
+end)
 
 t.test("every answer names what exists", function()
   for _, row in ipairs(field_words) do
@@ -113,6 +128,32 @@ t.test("a name with one letter wrong is answered with that name or none", functi
     end
   end
   t.ok(right / all > 0.6, ("%d of %d"):format(right, all))
+end)
+
+t.test("another program's value is answered with a value that is taken", function()
+  local taken = { device = set_of { "cpu", "cuda" }, threads = set_of { "0" }, checkpoint = set_of {}, seed = set_of {}, at = set_of {}, lr = set_of {},
+    sort = set_of { "score", "core", "time" } }
+  for _, s in ipairs(config.standard) do if s[3].choices then taken[s[1]] = set_of(s[3].choices) end end
+  local gated_linear = require "mneme.models.gated_linear"
+  for key, list in pairs { gate = gated_linear.gates, feature = gated_linear.features, decay = gated_linear.decays } do
+    taken[key] = set_of(require("mneme.base.tables").keys(list))
+  end
+  for _, row in ipairs(field_words) do
+    local key = row[1]:match "^value of (.*)$"
+    local answer = key and row[3]:gsub("^not here; nearest: ", "")
+    if key then
+      t.ok(taken[key], row[1])
+      local word = answer:match "^[%w_]+"
+      t.ok(taken[key][word] or next(taken[key]) == nil or answer:find "^not here", row[1] .. ": " .. row[3])
+      for each in row[2]:gmatch "%S+" do t.ok(not taken[key][each], row[1] .. ": " .. each .. " is taken") end
+    end
+  end
+end)
+
+t.test("an answer about an argument is one that the command takes", function()
+  local function said(list, word) return tostring(select(2, pcall(errors.unknown, "setting of eval", word, list))) end
+  t.ok(said({ "out" }, "output"):find "write out=FILE")
+  t.ok(said({ "episodes" }, "output"):find "not here: this command prints")
 end)
 
 t.test("letters alone do not send to another meaning", function()

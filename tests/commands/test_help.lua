@@ -1,4 +1,4 @@
--- test_help.lua -- mneme help knows every name that is registered and every setting that is documented.
+-- test_help.lua -- mneme help knows every name that is registered, every setting that is documented, and the words of messages.
 local t = require "tests.harness"
 local ffi = require "ffi"
 local encoder_attention = require "mneme.models.encoder_attention"
@@ -29,7 +29,7 @@ t.test("help knows each thing that is registered, and each kind of thing", funct
     knows(kind, "kinds")
     for _, thing in ipairs(catalogue.list(kind)) do t.ok(topics[thing.name], ("%s: mneme help %s knows nothing"):format(kind, thing.name)) end
   end
-  for _, word in ipairs { "memory", "memories", "environment", "environments", "data set", "encoder" } do knows(word, "kinds") end
+  for _, word in ipairs { "memory", "memories", "environment", "environments", "data set", "encoder", "study", "axes" } do knows(word, "kinds") end
 end)
 
 t.test("help knows every setting of scripts, learners, cores, attentions, environments and data sets", function()
@@ -51,6 +51,11 @@ t.test("help knows every setting of scripts, learners, cores, attentions, enviro
   end
 end)
 
+t.test("help knows the words that pages and messages use", function()
+  for _, word in ipairs { "trust", "use", "history", "seeds", "size", "budget", "journal", "trial", "claim", "verdict", "checkpoint", "score", "source",
+    "metrics", "live", "tape", "state", "rank", "half-life", "gates", "features", "decays", "remember", "give_up", "resume" } do knows(word, "words") end
+end)
+
 t.test("help of a core with settings: their values, its equations and how its gates begin with them", function()
   local text = help.text("agalite", "core", { "core.remember=40", "form=paper" })
   t.ok(text:find "\n  remember +40 " and text:find "w_m = 2 pi m/r" and text:find "initial memory half%-life: 40 steps", text)
@@ -69,3 +74,15 @@ t.test("help knows the classes that the comments of functions name", function()
   t.ok(help.text "Tensor":find ":backward%(options%)", help.text "Tensor")
 end)
 
+t.test("a section of docs/ is found by its heading, as it is typed", function()
+  local files = require "mneme.base.files"
+  local n = 0
+  for heading in ("\n" .. files.read "docs/faq.md"):gmatch "\n## ([^\n]*)" do
+    local text = shell.mneme(".", "help " .. heading:gsub("[^%w ]", " "))
+    t.ok(text:gsub("%s+", " "):find("docs/faq.md: " .. heading, 1, true), ("%s\n%s"):format(heading, text))
+    n = n + 1
+    if n == 8 then break end
+  end
+  t.eq(n, 8)
+  t.eq(pcall(help.text, "how zzqq"), false)
+end)

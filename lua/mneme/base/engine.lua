@@ -1,6 +1,8 @@
 -- engine.lua -- the engine's C functions, declared from engine/mneme.h itself, and this process's context.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
+local lazy = require "mneme.base.lazy"
+local meanings = lazy "mneme.base.meanings"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
 
@@ -91,7 +93,7 @@ function engine.open(device, threads)
     return ctx
   end
   ctx = C.mn_ctx_new(device or "cpu", threads or 0)
-  if ctx == nil then errors.usage(ffi.string(C.mn_error(nil))) end
+  if ctx == nil then errors.usage(ffi.string(C.mn_error(nil)), device and meanings.hint("device =", device)) end
   engine.ctx, engine.device = ctx, device or "cpu"   -- never freed: finalizers of leaves may run until the end
   return ctx
 end

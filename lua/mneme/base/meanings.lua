@@ -21,7 +21,8 @@ local function of_class(word)
 end
 
 ---What another program's word means here: "steps=N: environment steps ...", or "not here ...".
----@param kind string "setting", "core setting", "core", "environment", "learner", "command"
+---@param kind string "setting", "argument", "core", "environment", "learner", "command", "kind of thing", "curve for by =", "topic",
+---  "value of precision"
 ---@return string? nil: the word is not known
 function meanings.of_field(kind, word)
   if not rows then
@@ -34,9 +35,12 @@ function meanings.of_field(kind, word)
   return rows[kind] and rows[kind][plain(word)] or kind == "core" and word:find "%u" and of_class(word) or nil
 end
 
--- The kind of thing of an error's words: "setting of eval and tmaze-v0" -> "argument", of which no other program's words are known.
+-- The kind of thing of an error's words: "setting of eval and tmaze-v0" -> "argument".
 local function kind_of(what)
-  if what:find "^setting" then return what:find "^setting of %l+" and "argument" or "setting" end
+  if what:find "^setting of %l+" then return "argument" end
+  if what:find "^setting" then return "setting" end
+  local key = what:match "%f[%w_]([%w_]+) =$"
+  if key and not what:find "^curve" then return "value of " .. key end
   return what == "env" and "environment" or what
 end
 

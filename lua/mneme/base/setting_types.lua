@@ -56,7 +56,7 @@ values.switches = { ["1"] = true, ["true"] = true, yes = true, on = true, ["0"] 
 local function meant(key, text)
   local own = key:match "^core%.(.*)"
   if text:find("..", 1, true) then return "several values, with commas between, and ranges are for mneme sweep" end
-  return meanings.shown(own and "key of core " or "setting", own or key, errors.about):match "^ %((.*)%)$"
+  return meanings.hint(key .. " =", text) or meanings.shown(own and "key of core " or "setting", own or key, errors.about):match "^ %((.*)%)$"
 end
 
 local function bad(key, text, expected, hint)

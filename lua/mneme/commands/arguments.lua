@@ -4,6 +4,8 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local lazy = require "mneme.base.lazy"
+local meanings = lazy "mneme.base.meanings"
 local options = require "mneme.commands.options"
 local terminal = require "mneme.base.terminal"
 
@@ -43,7 +45,7 @@ local function missing(word)
     local n = each:sub(1, #name + 1) == name .. "-" and tonumber(each:sub(#name + 2):match "^%d+$")
     if n and n > last then near, last = each, n end
   end
-  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ")
+  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or meanings.hint("setting of runs", word)
   local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
   errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
     or newest and (newests[name] and "did you mean the newest, %s?" or "the newest is %s; mneme list runs"):format(newest.path) or "mneme list runs")
@@ -165,7 +167,7 @@ end
 -- An option that there is not: what another program's word means, or the nearest one with its meaning.
 local function unknown(command, key, own)
   local what, names = ("setting of %s"):format(command.name), options.names(command)
-  local near = errors.nearest(key, names)
+  local near = not meanings.hint(what, key) and errors.nearest(key, names)
   if near then errors.usage(("unknown %s '%s'; did you mean '%s' (%s)?"):format(what, key, near, own[near][2])) end
   errors.unknown(what, key, names)
 end

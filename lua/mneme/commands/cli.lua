@@ -24,7 +24,7 @@ local function unknown_command(name, rest, names)
   if bare ~= name and tables.has(names, bare) then meant(bare) end
   local field = meanings.of_field("command", name)
   if field then
-    local one = field:match "^mneme ([%l %-]+)$"
+    local one = field:match "^mneme ([%l %-]+)$" or field == "mneme list WORD" and "list " .. name
     if one then meant(one) end
     errors.usage(("unknown command '%s'"):format(name), field)
   end

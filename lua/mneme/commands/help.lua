@@ -38,6 +38,7 @@ Topics are commands and their settings, cores, environments, ops, experiments, s
   mneme help core agalite core.remember=40   one of a kind, with settings of it
   mneme help api                             all functions of Lua
   mneme help annotations to=FOLDER           the same for editors
+  mneme help how do I resume a run           a section of docs/ by its heading
   mneme help man                             the manual page
   mneme help commands                        all commands and their options, as Markdown]],
   arguments = { { "topics", "TOPIC", nil, noun = "topic", several = true, optional = true } } }
@@ -285,14 +286,48 @@ end
 local other_kinds = { cores = { "memory", "memories" }, envs = { "environment", "environments" }, datasets = { "data set", "data sets" },
   attentions = { "encoder", "encoders" } }
 
--- What another program's word means here, for every kind of thing that has such a word; nil: it is not known.
-local function field_text(topic)
-  local lines = {}
-  for _, kind in ipairs { "setting", "core", "environment", "learner", "command" } do
-    local answer = meanings.of_field(kind, topic)
-    if answer then lines[#lines + 1] = ("%s: as %s %s of other programs: %s\n"):format(topic, kind:find "^[ae]" and "an" or "a", kind, answer) end
+local function studies_text()
+  local rows = {}
+  for _, thing in ipairs(catalogue.list "experiments") do
+    local path = registry.file("experiments", thing.name, "experiment")
+    if (files.read(path)):find "mn%.study" then rows[#rows + 1] = { thing.name, thing.doc } end
   end
-  return lines[1] and table.concat(lines) or nil
+  return "experiments that are studies: a grid of settings and seeds, with claims (docs/studies.md)\n" .. layout.list(rows)
+    .. "axes, runs, claims, time: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
+end
+
+local SECTION = 16                 -- lines of it that are shown
+
+-- A page of docs/ by its file or its title, or a section of one by its heading: where it is, and how it begins; of "docs", all pages.
+local function page_text(topic)
+  local function plain(text) return text:lower():gsub("[%p%s]+", " "):gsub(" $", "") end
+  local rows, wanted = {}, plain((topic:gsub("^docs/", ""):gsub("%.md$", "")))
+  local folder = registry.root:gsub("/lua/mneme/%.%./%.%./", "/") .. "docs"
+  for _, name in ipairs(files.is_folder(folder) and files.list(folder) or {}) do
+    local text, title = name:find "%.md$" and files.read(folder .. "/" .. name) or "", nil
+    for heading, at in ("\n" .. text):gmatch "\n##? ([^\n]*)()" do
+      if not title then rows[#rows + 1] = { "docs/" .. name, heading } end
+      if plain(heading) == wanted or not title and plain((name:gsub("%.md$", ""))) == wanted then
+        local rest = text:sub(at):gsub("^\n+", ""):gsub("\n##.*", "")
+        local begins = title and rest:match(("[^\n]*\n?"):rep(SECTION)) or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
+        return ("docs/%s: %s\n\n%s\n%s"):format(name, heading, begins, files.is_folder "docs" and "" or "\n" .. folder .. "/" .. name .. "\n")
+      end
+      title = title or heading
+    end
+  end
+  if wanted == "docs" and rows[1] then return "pages of the documentation (mneme help NAME: where it is)\n" .. columns(rows) end
+end
+
+-- What another program's word means here, for every kind of thing that has such a word; nil: it is not known.
+local function field_text(topic, first)
+  local lines = {}
+  for _, kind in ipairs { "topic", "setting", "core", "environment", "learner", "command" } do
+    local answer = meanings.of_field(kind, topic)
+    if answer then lines[#lines + 1] = kind == "topic" and answer or ("%s: as %s %s of other programs: %s"):format(topic,
+      kind:find "^[ae]" and "an" or "a", kind, answer) end
+    if first and lines[1] then break end
+  end
+  return lines[1] and table.concat(lines, "\n") .. "\n" or nil
 end
 
 -- Every topic: name -> list of functions, each of which gives a text.
@@ -313,6 +348,7 @@ function help.topics()
     add(kind:sub(1, -2), text)
     for _, word in ipairs(other_kinds[kind] or {}) do add(word, text) end
   end
+  for _, word in ipairs { "study", "studies", "sweep", "sweeps" } do add(word, studies_text) end
   for _, kind in ipairs { "cores", "attentions", "datasets", "learners" } do            -- some names are of several kinds
     for _, thing in ipairs(catalogue.list(kind)) do
       add(thing.name, function() return named_texts[kind:sub(1, -2)](thing.name) end)
@@ -334,6 +370,9 @@ function help.topics()
     add(thing.name, function() return layout.prose(("scene %s: %s"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene")))) end)
   end
   for key, meaning in pairs(usual) do add(key, function() return layout.prose(("%s: a setting of most scripts\n"):format(key) .. "  " .. meaning) end) end
+  for _, word in ipairs { "run", "runs" } do
+    add(word, function() return "a run is one training, and its folder\n  your runs: mneme list runs\n  to begin one: mneme run SCRIPT [key=value ...]\n" end)
+  end
   setting_topics.add(add)
   return all
 end
@@ -358,6 +397,10 @@ function help.text(topic, kind, words, all)
   end
   if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
   all = all or help.topics()
+  if meanings.of_field("topic", topic) then
+    local of_commands = setting_topics.of_option(topic)
+    return fold(field_text(topic, true) .. (of_commands and "\n" .. of_commands or ""))
+  end
   topic = all[topic] and topic or topic:gsub("^core%.", ""):gsub("=$", "")             -- core.eta, gate=
   local key, value = topic:match "^([%w_.]+)=(.+)$"
   if key then topic = all[value] and value or key:gsub("^core%.", "") end
@@ -368,12 +411,13 @@ function help.text(topic, kind, words, all)
     if text then return fold(text) end
     found = all[name]
   end
+  if not found then found = setting_topics.of_experiments(topic) end
   if not found then
     local text = api.text("mn." .. topic)          -- cat, as mn.cat
     if text then return fold(text) end
     text = api.class_text(topic)                    -- Tensor, as the arguments of functions name it
     if text then return fold(text) end
-    text = field_text(topic)
+    text = page_text(topic) or field_text(topic)
     if text then return fold(text) end
     local whole, short = meanings.of_class(topic)
     for _, name in ipairs(topic:find "%u" and registry.names "cores" or {}) do
@@ -382,7 +426,7 @@ function help.text(topic, kind, words, all)
     end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
-      or ("topics: config, supervised, torso, %s, the names that these list, and settings")
+      or ("pages and their sections: mneme help docs; topics: config, supervised, torso, %s, the names that these list, and settings")
         :format(table.concat(catalogue.kinds, ", ")))
   end
   local texts = {}
@@ -430,7 +474,7 @@ function help.run(o)
   local words = o.topics
   local phrase = words[2] and table.concat(words, " ")
   local joined = table.concat(words, "_")
-  local section = phrase and (help.is_topic(joined) and help.text(joined) or field_text(phrase))
+  local section = phrase and (page_text(phrase) or help.is_topic(joined) and help.text(joined) or field_text(phrase))
   if section then io.stdout:write(fold(section))
   elseif #words == 0 then
     io.stdout:write(help.overview())

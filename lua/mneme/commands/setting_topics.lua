@@ -1,5 +1,6 @@
 -- setting_topics.lua -- help about a single setting, or a word that is a value of one: `mneme help decay`, `help horizon`,
--- `help outer_relu`, `help corridor`.  What it means, and which scripts, learners, cores, environments, commands have it.
+-- `help outer_relu`, `help corridor`.  What it means, and which scripts, learners, cores, environments, commands have it; and the words that
+-- commands and messages use (`help journal`).
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local catalogue = require "mneme.base.catalogue"
@@ -10,6 +11,8 @@ local engine = require "mneme.base.engine"
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local files = require "mneme.base.files"
+local script = lazy "mneme.runs.script"
 local layout = require "mneme.base.layout"
 local learner_settings = lazy "mneme.runs.learner_settings"
 local learners = lazy "mneme.learn.learners"
@@ -132,6 +135,58 @@ local function of_envs(add)
   end
 end
 
+-- The axes of gated cores, each a setting with words of its own; and what else is called an axis.
+local function axes_text()
+  local core_setting_docs, rows = require "mneme.models.core_setting_docs", {}
+  local gated_linear = require "mneme.models.gated_linear"
+  for key, list in pairs { feature = gated_linear.features, gate = gated_linear.gates, decay = gated_linear.decays } do
+    rows[#rows + 1] = { "core." .. key, ("%s: %s"):format(core_setting_docs[key] or "", table.concat(tables.keys(list), " ")) }
+  end
+  table.sort(rows, function(a, b) return a[1] < b[1] end)
+  return paragraph "axes of gated linear cores (core=galite and its settings)" .. layout.columns(rows)
+    .. paragraph "\neach word has a page: mneme help outer; the axes of a study: mneme run STUDY --help"
+end
+
+---A setting that only experiments declare: what each says that it means.
+---@return (fun(): string)[]? texts nil: no experiment has it
+function setting_topics.of_experiments(key)
+  if not key:find "^[%a_][%w_]*$" then return nil end
+  local rows = {}
+  for _, name in ipairs(registry.names "experiments") do
+    local text = files.read(registry.file("experiments", name, "experiment"))
+    if text:find("%f[%w_]" .. key .. "%s*=") then            -- the others need not be loaded
+      local ok, survey = pcall(function() return script.survey(registry.file("experiments", name, "experiment"), {}) end)
+      local entry = ok and survey.schema[key]
+      if entry and not entry.of_learner then
+        rows[#rows + 1] = { ("mneme run %s %s=%s"):format(name, key, setting_types.show(entry.default)), entry.about[1] or "" }
+      end
+    end
+  end
+  return rows[1] and { function() return ("%s: a setting of experiments\n"):format(key) .. layout.columns(rows) end } or nil
+end
+
+local words = {
+  history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine, and with which "
+    .. "steps, device, precision and threads.",
+  source = "RUN/source holds a copy of the script and of every Lua file that it loaded; config.json has their checksums. mneme check RUN compares.",
+  journal = "the folder STUDY/tune: a run for each trial, and what was picked. Killed, the same command goes on from it (docs/tuning.md).",
+  trial = "one run of a tuning: a setting with one seed.",
+  claim = "what a study is to show, as a test on its runs: better, at_least, ratio, equal, solves, sooner (docs/studies.md).",
+  verdict = "what the runs say of a claim: holds, does not hold, or undecided, with p corrected for all claims.",
+  point = "one combination of a study's axes; a run of a study is a point with one seed.",
+  checkpoint = "parameters, optimiser, states and counters of a training in one file, RUN/checkpoints/step-N.safetensors; written once a minute and at the "
+    .. "end. A run resumes from the newest.",
+  score = "success, or what an environment calls success, from 0 to 1; the return is the sum of rewards.",
+  metrics = "RUN/metrics.jsonl: a line of JSON for each logged step. The same values are in the events for TensorBoard.",
+  live = "RUN/live: the file through which mneme view watches a training. It holds nothing that a run needs.",
+  tape = "the ops that were recorded for backward(); backward() frees what it walked, mn.clear_tape() all.",
+  state = "what a core keeps from step to step, for each environment.",
+  rank = "one process of an MPI job that trains one agent (docs/ranks.md).",
+  half_life = "the steps after which half of what a state held is left; core.remember=STEPS is where it begins.",
+}
+local also = { claims = "claim", verdicts = "verdict", trials = "trial", points = "point", ranks = "rank", states = "state", ["half-life"] = "half_life",
+  sources = "source" }
+
 ---What an option is in each command that has it; nil: none has.
 ---@return string?
 function setting_topics.of_option(key)
@@ -147,7 +202,7 @@ function setting_topics.of_option(key)
   return rows[1] and ("%s=: a setting of commands\n"):format(key) .. layout.columns(rows, 24)
 end
 
--- Commands and their options.
+-- Commands, their options and the words of messages.
 local function of_commands(add)
   local keys = {}
   for _, command in ipairs(commands.all(true)) do
@@ -155,11 +210,14 @@ local function of_commands(add)
     for _, option in ipairs(options.of(command)) do keys[option[1]] = true end
   end
   for key in pairs(keys) do add(key, function() return setting_topics.of_option(key) end) end
+  for word, text in pairs(words) do add(word, function() return layout.prose(("%s: %s"):format(word:gsub("_", "-"), text)) end) end
+  for word, of in pairs(also) do add(word, function() return layout.prose(("%s: %s"):format(of:gsub("_", "-"), words[of])) end) end
 end
 
----Add every setting to the topics of help.
+---Add every setting and every word to the topics of help.
 ---@param add function add(name, function that gives the text)
 function setting_topics.add(add)
+  for _, word in ipairs { "axis", "axes" } do add(word, axes_text) end
   of_runs(add)
   of_cores(add)
   of_attentions(add)

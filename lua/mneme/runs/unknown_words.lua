@@ -21,6 +21,14 @@ end
 
 local off = { ["0"] = true, ["false"] = true, no = true, off = true, none = true, ["nil"] = true }
 
+-- "norm_reward=1" of one that was to be switched off: "norm_reward=0", or the word that is the default.
+local function switched_off(write, schema)
+  local head, on = write:match "^([%l_]+)=([%l%d]+)$"
+  if not head then return nil end
+  local default = schema[head] and schema[head].default
+  return ("write %s=%s"):format(head, type(default) == "string" and default ~= on and default or on == "1" and "0" or "VALUE")
+end
+
 ---A setting that is not known: what to write instead, as a hint; nil: nothing is known about it.
 ---@param text string? its value
 ---@param schema table the script's settings
@@ -40,10 +48,11 @@ function unknown_words.of_key(key, text, schema)
   if head and not schema[head] and head ~= "seeds" and head ~= "jobs" then return ("%s; this script has no %s="):format(answer, head) end
   if answer then
     local write, rest = answer:match "^([^:;]*)(.*)$"
-    if text and off[text:lower()] or key:find "^no_" then return answer end
+    local is_off = text and off[text:lower()] or key:find "^no_"
+    if is_off and switched_off(write, schema) then return switched_off(write, schema) end
     if text and head and not write:find "=N.*=N" then             -- of two, nobody knows which
       write = write:gsub("%f[%w]%u+%f[%W]", function(v)
-        return ((v == "N" or v == "X") and tonumber(text) or v == "NAME") and text or v == "FOLDER" and "runs/" .. text:gsub("^runs/", "") or v
+        return ((v == "N" or v == "X") and tonumber(text) or v == "NAME" and not is_off) and text or v == "FOLDER" and "runs/" .. text:gsub("^runs/", "") or v
       end)
     end
     return head and "write " .. write .. rest or answer

@@ -385,4 +385,4 @@ for name in ("elu elu1 gelu leaky_relu log_softmax mish relu sigmoid silu softma
   end
 end
 
-return suggest.guard("mn.nn.", nn)
+return suggest.guard("mn.nn.", nn, suggest.nn)

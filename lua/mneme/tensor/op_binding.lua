@@ -4,6 +4,8 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local terminal = require "mneme.base.terminal"
 local tables = require "mneme.base.tables"
+local lazy = require "mneme.base.lazy"
+local torch_names = lazy "mneme.tensor.torch_names"
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
@@ -262,7 +264,8 @@ function binding.bind(op)
   return name, apply, s
 end
 
--- What an unknown name of mn, mn.nn or a tensor is answered with: the nearest names.
+-- What an unknown name of mn, mn.nn or a tensor is answered with: what to write for a name of PyTorch (torch_names.lua),
+-- else the nearest names.
 local suggest = {}
 
 local MOST = 10
@@ -279,9 +282,13 @@ end
 
 ---Raise the error for an unknown name.
 ---@param whose string "mn.", "mn.nn." or "x:", which stands before the name
+---@param list table<string, table> of torch_names.lua
 ---@param known string[] the names that there are
-function suggest.unknown(whose, name, known)
+function suggest.unknown(whose, name, list, known)
   name = tostring(name)
+  local entry = list[name]
+  if entry and entry[1] then errors.usage(("there is no %s%s; write %s"):format(whose, name, entry[1]), entry[2]) end
+  if entry then errors.usage(("there is no %s%s; %s"):format(whose, name, entry[2])) end
   local near = errors.closest(name, known, 3)
   for i, other in ipairs(near) do near[i] = ("'%s%s'"):format(whose == "x:" and "" or whose, other) end
   local last = table.remove(near)
@@ -294,11 +301,16 @@ end
 ---Give a table of public functions an error for every name that it does not have: nil would be a default somewhere.
 ---@param whose string "mn.nn."
 ---@param t table whose metatable, if it has one, stays
+---@param list table<string, table>? of torch_names.lua
 ---@return table t
-function suggest.guard(whose, t)
+function suggest.guard(whose, t, list)
   local meta = getmetatable(t) or {}
-  meta.guarded, meta.__index = true, function(_, key) suggest.unknown(whose, key, tables.keys(t)) end
+  meta.guarded, meta.__index = true, function(_, key) suggest.unknown(whose, key, list or {}, tables.keys(t)) end
   return setmetatable(t, meta)
+end
+
+for _, names in ipairs { "functions", "nn", "init" } do
+  suggest[names] = setmetatable({}, { __index = function(_, name) return torch_names[names][name] end })
 end
 
 binding.suggest = suggest

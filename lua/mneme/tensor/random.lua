@@ -166,7 +166,7 @@ function init.uniform(bound)
   end
 end
 
-suggest.guard("mn.nn.init.", init)
+suggest.guard("mn.nn.init.", init, suggest.init)
 
 -- ---- making layers ----
 

@@ -482,7 +482,9 @@ end
 for _, part in ipairs { "functions", "shapes" } do require("mneme.tensor." .. part)(M) end
 for name, f in pairs(M.functions) do Tensor[name] = f end
 Tensor.cat, Tensor.stack = nil, nil                                 -- of lists
-suggest.guard("x:", Tensor)
-suggest.guard("mn.ops.", M.ops)
+suggest.guard("x:", Tensor, setmetatable({}, { __index = function(_, key)
+  return M.functions[key] and { ("mn.%s { x, ... }"):format(key) } or suggest.functions[key]
+end }))
+suggest.guard("mn.ops.", M.ops, suggest.functions)
 
 return M
