@@ -63,7 +63,7 @@ local typed = {
   { "run train learner=ppo num_envs=6 minibatches=4", "minibatches=1, 2, 3 or 6" },
   { "run train learner=ppo horizon=50", "horizon=1, 2, 4, 8, 16, 32, 64 or 128" },
   { "run tmaze previous=action", "mneme run train previous=action" }, { "run train learner=mine", "above mn.config: mn.learners.mine = mn.on_policy" },
-  { "list runs gru", "write core=gru" }, { "list runs finished", "write state=finished" }, { "list tmaze", "mneme help tmaze" }, { "--list", "mneme list%?" },
+  { "list runs gru", "there is no such folder" }, { "list tmaze", "mneme help tmaze" }, { "--list", "mneme list%?" },
   { "run demo core.reset=perhaps", "expected 1 or 0 %(or true or false%)" }, { "run demo carry=perhaps", "carry=perhaps: expected 1 or 0" },
 }
 
