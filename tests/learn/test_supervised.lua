@@ -318,7 +318,6 @@ t.test("eval of a run of sequences: what is wrong is told", function()
     ["eval whole lengths=9"] = "unknown setting of data set text 'lengths'; did you mean 'length'",
     ["eval whole file=other"] = "other: cannot be read", ["eval none"] = "there is no such run",
     ["eval whole file=shifted"] = "was trained on a text with other tokens", ["view whole out=x.png"] = "learns sequences %(text%), not episodes",
-    
     [small:gsub("file=letters", "file=empty") .. "run=bad"] = "empty: is empty", [small .. "run=bad2 unit=letter"] = "unit=letter: expected one of",
   } do
     files.write(dir .. "/empty", {})
