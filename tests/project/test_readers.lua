@@ -25,6 +25,7 @@ local readers = {
   ["lua/mneme/commands/bench/peers.lua"] = OWN,
   ["lua/mneme/commands/diff.lua"] = "metrics",
   ["lua/mneme/commands/help.lua"] = PROGRAM,
+  ["lua/mneme/commands/setting_topics.lua"] = PROGRAM,
   ["lua/mneme/commands/play.lua"] = "map",
   ["lua/mneme/commands/run_list.lua"] = "run_list",
   ["lua/mneme/commands/run.lua"] = OWN,
