@@ -1,6 +1,6 @@
 /* carry_gated_sensitivity.c -- carries the sensitivities of a gated state, whose recursion is a product of factors, over a window of time:
 ** carry_sensitivity without its tensors of factors, which this op makes a block of elements at a time, in cache, and multiplies with the
-** layer's input at once.  Used for credit=exact in the gated linear family: see learn/sensitivity.lua. */
+** layer's input at once.  Used for credit=exact in the gated linear family: see learn/exact_credit.lua. */
 #include <string.h>
 #include "numerics/packed_gemm.h"
 #include "numerics/simd.h"

@@ -1,6 +1,6 @@
 /* carry_sensitivity.c -- carries the sensitivities of a state over a window of time: how each of its elements depends, through all steps
 ** before, on the row of parameters that is its own.  The state's Jacobian is diagonal (or of blocks of two), so they obey the state's own
-** recursion; over a window it is a matrix product.  Used for credit=exact: see learn/sensitivity.lua. */
+** recursion; over a window it is a matrix product.  Used for credit=exact: see learn/exact_credit.lua. */
 #include <string.h>
 #include "op.h"
 

@@ -1,5 +1,5 @@
 /* with_past.c -- hands a state on, with the gradient that its past has: what a loss asks of the state in which a window begins goes,
-** through its sensitivities, to the parameters that made it.  Used for credit=exact: see learn/sensitivity.lua. */
+** through its sensitivities, to the parameters that made it.  Used for credit=exact: see learn/exact_credit.lua. */
 #include <string.h>
 #include "op.h"
 

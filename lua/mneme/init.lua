@@ -41,7 +41,7 @@ local parts = {
   core = { "mneme.models.core", call = "new", fields = { "block", "preset" } },
   encoder = { "mneme.models.encoder", "new" },
   agent = { "mneme.models.agent", "new" },
-  torso = { "mneme.models.torso", "new" },
+  torso = { "mneme.models.observation_torsos", "new" },
   a2c = { "mneme.learn.learners", "list", "a2c", "new" },
   ppo = { "mneme.learn.learners", "list", "ppo", "new" },
   pqn = { "mneme.learn.learners", "list", "pqn", "new" },

@@ -7,7 +7,7 @@ local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local safetensors = require "mneme.tensor.safetensors"
-local torso = require "mneme.models.torso"
+local observation_torsos = require "mneme.models.observation_torsos"
 local ops = mn.ops
 
 local root = registry.root .. "tests/fixtures/images/"
@@ -92,7 +92,7 @@ end
 
 local function build(name)
   local a = about[name]
-  local m = torso.for_space({ shape = a.space, dtype = "u8" }, { name, hidden = a.hidden })
+  local m = observation_torsos.for_space({ shape = a.space, dtype = "u8" }, { name, hidden = a.hidden })
   local dict, n = m:state_dict(), 0
   for key, formula in pairs(a.parameters) do
     t.ok(dict[key], name .. " has no " .. key)
@@ -137,7 +137,7 @@ for _, name in ipairs { "conv", "impala" } do
     local path, list = os.tmpname(), {}
     m:each(function(key, p) list[#list + 1] = { key, p } end)
     safetensors.write(path, list)
-    local other = torso.for_space({ shape = a.space, dtype = "u8" }, { name, hidden = a.hidden })
+    local other = observation_torsos.for_space({ shape = a.space, dtype = "u8" }, { name, hidden = a.hidden })
     other:load_state_dict(safetensors.load(path).tensors)
     os.remove(path)
     local again = other(x)
@@ -148,14 +148,14 @@ end
 
 t.test("torsos for pictures: their sizes, and pictures that do not fit", function()
   local space = { shape = { 84, 84, 3 }, dtype = "u8" }
-  local m = torso.for_space(space)
+  local m = observation_torsos.for_space(space)
   t.eq(m.name, "conv") t.eq(m.d_out, 512)
   t.eq(m:count(), 32 * 192 + 32 + 64 * 512 + 64 + 64 * 576 + 64 + 512 * 3136 + 512)
-  t.eq(torso.for_space(space, "impala").d_out, 256)
-  t.eq(torso.for_space({ shape = { 64, 64, 3 }, dtype = "f32" }, "conv").d_out, 512)
-  t.eq(torso.for_space({ shape = { 35, 84, 3 }, dtype = "u8" }).name, "impala")
-  t.fails(function() torso.for_space({ shape = { 35, 84, 3 }, dtype = "u8" }, "conv") end)
-  t.fails(function() torso.for_space { shape = { 84, 84 }, dtype = "u8" } end)
+  t.eq(observation_torsos.for_space(space, "impala").d_out, 256)
+  t.eq(observation_torsos.for_space({ shape = { 64, 64, 3 }, dtype = "f32" }, "conv").d_out, 512)
+  t.eq(observation_torsos.for_space({ shape = { 35, 84, 3 }, dtype = "u8" }).name, "impala")
+  t.fails(function() observation_torsos.for_space({ shape = { 35, 84, 3 }, dtype = "u8" }, "conv") end)
+  t.fails(function() observation_torsos.for_space { shape = { 84, 84 }, dtype = "u8" } end)
 end)
 
 t.test("conv2d: a stride beyond the image leaves one patch, whatever its size", function()

@@ -12,7 +12,7 @@ local normaliser = require "mneme.learn.normaliser"
 local parts = require "mneme.envs.observation_parts"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
-local torsos = require "mneme.models.torso"
+local observation_torsos = require "mneme.models.observation_torsos"
 
 -- A code and a picture are shown at first, and the answer is whether they agree.
 local RULES = [[
@@ -109,7 +109,7 @@ end)
 t.test("each array reaches the torso of its name, and the features stand side by side", function()
   local env = world(2)
   local x = env:reset():reshape(1, 2, SIZE)
-  local m = torsos.for_space(env.observation_space, { "dict", card = "codes", place = "flat", eye = function(eye)
+  local m = observation_torsos.for_space(env.observation_space, { "dict", card = "codes", place = "flat", eye = function(eye)
     t.eq(table.concat(eye:shape(), ","):match "3,2,3$", "3,2,3")
     return eye:reshape(eye:shape()[1], eye:shape()[2], 18)
   end })

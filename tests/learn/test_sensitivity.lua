@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local cores = require "mneme.models.core"
-local sensitivity = require "mneme.learn.sensitivity"
+local exact_credit = require "mneme.learn.exact_credit"
 local ops = require("mneme.tensor.tensor").ops
 
 local T, B = 29, 3
@@ -54,7 +54,7 @@ end
 
 -- Gradients of the rows that have sensitivities, of sum(weights * tanh(y)), in windows that end at `ends`.
 local function gradients(core, data, ends, exact)
-  local past, state, from, list = exact and sensitivity(core, B), core:initial(B), 0, {}
+  local past, state, from, list = exact and exact_credit(core, B), core:initial(B), 0, {}
   for _, p in ipairs(core:parameters()) do p:zero_grad() end
   for _, to in ipairs(ends) do
     local x, done, weights = rows(data.x, from, to), rows(data.done, from, to), rows(data.weights, from, to)
@@ -119,7 +119,7 @@ local function carried(core, windows, engine_alone)
     core.sensitivities[n] = groups()
     for _, group in ipairs(core.sensitivities[n]) do group.gated = engine_alone and group.gated end
   end
-  local past, state = sensitivity(core, B), core:initial(B)
+  local past, state = exact_credit(core, B), core:initial(B)
   core.sensitivities = own
   for _, w in ipairs(windows) do
     local after = select(2, core(w.x, w.done, state))
@@ -177,5 +177,5 @@ t.test("the engine's op refuses rows and lengths that are not there", function()
 end)
 
 t.test("others say why they have none", function()
-  for _, name in ipairs { "gru", "performer", "delta", "gtrxl" } do t.fails(function() sensitivity(configured { name }, 1) end) end
+  for _, name in ipairs { "gru", "performer", "delta", "gtrxl" } do t.fails(function() exact_credit(configured { name }, 1) end) end
 end)

@@ -4,7 +4,7 @@ local mn = require "mneme"
 local archive = require "mneme.lab.study.result_archive"
 local core = require "mneme.models.core"
 local registry = require "mneme.base.registry"
-local sensitivity = require "mneme.learn.sensitivity"
+local exact_credit = require "mneme.learn.exact_credit"
 local grouped = require("mneme.base.format").grouped
 
 local cfg = mn.config { out = "docs/which-memory.md", about = { out = { "the page whose table is replaced" } } }
@@ -60,7 +60,7 @@ for _, name in ipairs(mn.names "cores") do
   local about, back = c:describe(), c:reach()
   rows[#rows + 1] = ("| %s |"):format(table.concat({ "`" .. name .. "`", c.reads or "", grouped(about.state_floats), grouped(about.weights + about.step.macs),
     grouped(about.step.macs), half_life(c:half_lives()), back and grouped(back) or "",
-    c.sensitivities and grouped(floats_of(mn.nn.dry(sensitivity, c, 1))) or "", bits(name), long(name), short(name), recalled(name) }, " | "))
+    c.sensitivities and grouped(floats_of(mn.nn.dry(exact_credit, c, 1))) or "", bits(name), long(name), short(name), recalled(name) }, " | "))
 end
 
 local page = assert(io.open(cfg.out)):read "*a"

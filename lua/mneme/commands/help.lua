@@ -279,7 +279,7 @@ end
 
 local function torso_text()
   return "mn.agent { torso = NAME or { NAME, option = value } } -- the layers between the observations and the core\n\n"
-    .. columns(require("mneme.models.torso").rows())
+    .. columns(require("mneme.models.observation_torsos").rows())
 end
 
 -- Other words for a kind.

@@ -1,5 +1,5 @@
 -- observation_parts.lua -- observations of several named arrays: floats, codes and pictures side by side.  The engine has them as one row of
--- floats (f32), in which every part has its place; agents read each part by a torso of its own (torso.lua, dict).
+-- floats (f32), in which every part has its place; agents read each part by a torso of its own (models/observation_torsos.lua, dict).
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local observation_parts = {}

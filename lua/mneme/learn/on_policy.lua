@@ -6,7 +6,7 @@
 --   reset_on_done  is it reset where an episode begins?
 --   context        it is reset after that many observations (0: never)
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
---   credit         exact: they go on beyond the rollout, to where the episode began (learn/sensitivity.lua)
+--   credit         exact: they go on beyond the rollout, to where the episode began (learn/exact_credit.lua)
 local ffi = require "ffi"
 local batch = require "mneme.learn.batch"
 local engine = require "mneme.base.engine"
@@ -22,7 +22,7 @@ local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
-local sensitivity = lazy "mneme.learn.sensitivity"
+local exact_credit = lazy "mneme.learn.exact_credit"
 local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
@@ -47,7 +47,7 @@ local MOST_PIECES = 64             -- as many plans as one plan can depend on
 ---@field rewards Tensor [T,B]; the last one of a truncated episode holds gamma V of what would have followed, too
 ---@field epsilon Tensor? [1], of a learner that acts by Q values: the share of random actions
 ---@field played Tensor [T,B] actions, of several numbers [T,B,size]
----@field past table? with credit=exact: sensitivity.lua
+---@field past table? with credit=exact: exact_credit.lua
 ---@field pieces table[] { first, rows, to = one past its last row of x, act, state, logits, values, after, actions, probes }
 ---@field next table<string, Tensor> where the next rollout begins
 local OnPolicy = {}
@@ -121,7 +121,7 @@ local function reach_back(self, what)
   if self.horizon > 0 or not self.carry then
     errors.usage(("%s: credit=exact connects rollouts, which %s cuts"):format(what, self.carry and "horizon" or "carry=0"))
   end
-  self.past, self.rolled = sensitivity(self.agent.core, self.B, function(...) return self.agent:features(...) end), { inputs(self, 0, self.T, false) }
+  self.past, self.rolled = exact_credit(self.agent.core, self.B, function(...) return self.agent:features(...) end), { inputs(self, 0, self.T, false) }
 end
 
 -- This rank's share of the environments.

@@ -16,7 +16,7 @@ local lazy = require "mneme.base.lazy"
 local obgd = require "mneme.learn.obgd"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.ranks"
-local sensitivity = lazy "mneme.learn.sensitivity"
+local exact_credit = lazy "mneme.learn.exact_credit"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
@@ -114,7 +114,7 @@ local function make_lanes(self)
     lane.actions = row_of(self.played, 1)
     lane.entropy = tensor.new { self.entropy_coef or 0 }
     lane.at.actions, lane.at.entropy = lane.actions:data(), lane.entropy:data()
-    if self.credit == "exact" then lane.past = sensitivity(self.agent.core, 1, function(...) return self.agent:features(...) end) end
+    if self.credit == "exact" then lane.past = exact_credit(self.agent.core, 1, function(...) return self.agent:features(...) end) end
   end
 end
 

@@ -13,7 +13,7 @@ local core_size = require "mneme.models.core_size"
 local nn = require "mneme.tensor.nn"
 local registry = require "mneme.base.registry"
 local tensor = require "mneme.tensor.tensor"
-local torsos = require "mneme.models.torso"
+local observation_torsos = require "mneme.models.observation_torsos"
 local setting_types = require "mneme.base.setting_types"
 local ops = tensor.ops
 local OWN = "a module of the script"
@@ -72,7 +72,7 @@ end
 
 -- A head that the script made, checked on zeros.
 local function own_head(name, part, d, expected, fits)
-  local module = torsos.own("agent: " .. name, part, tensor.new { shape = { 2, 3, d } }, expected, fits)
+  local module = observation_torsos.own("agent: " .. name, part, tensor.new { shape = { 2, 3, d } }, expected, fits)
   return module
 end
 
@@ -167,7 +167,7 @@ local function agent(options)
   end
   local told_of_step = (options.previous or "") == "" and env.needs or options.previous or ""
   local previous = read_previous(told_of_step == "none" and "" or told_of_step)
-  local torso = torsos.for_space(env.observation_space, options.torso)
+  local torso = observation_torsos.for_space(env.observation_space, options.torso)
   local space = env.action_space
   local kind, kind_name = policies.for_space(space, options.distribution)
   local mask = (env.observation_space.parts or {}).mask
@@ -397,7 +397,7 @@ end
 ---@return table { core = { name, config }, hidden, torso, previous, parameters, size, script_core, script_parameters }
 function Agent:describe()
   local torso, asked = self.asked.torso, self.asked
-  if torsos.is_own(torso) then torso = OWN end
+  if observation_torsos.is_own(torso) then torso = OWN end
   local sized = self.core.sized or {}
   return { core = { name = self.core.file or self.core.name, config = self.core.config },
     size = sized.size, size_why = sized.why, script_core = sized.script and sized.script[1], script_parameters = self.script_parameters,

@@ -7,7 +7,7 @@
 --   module      its parameters (mn.nn)
 --   forward     function(x, done, state, probe, fresh, acting, sense) -> y, state; fresh: the state is the initial one; acting: see acts;
 --               sense: see sensitivities
---   sensitivities  of its layers, where credit may be exact: see sensitivity.lua
+--   sensitivities  of its layers, where credit may be exact: see exact_credit.lua
 --   acts        "steps": a call of one step sees less than the same row of a sequence, and agents act by such calls; `forward` with
 --               acting = true computes every row of x as a call of its own would.  Else agents act by rows of a sequence
 --   looks_back  how many steps before it can change what a step of acting gives, in terms of the letters of `sizes` and L (layers);

@@ -67,7 +67,7 @@ end
 ---@param o table { N =, B = Tensor [2N,d], constants = Tensor[] [N] each, rates = function(constants...) -> lambda [...,2N], scale re and
 ---  scale im? [...,N], scan = in place of complex_scan }
 ---@return fun(u: Tensor, done: Tensor?, h: Tensor): Tensor, Tensor states [T,B,2N] and the last [B,2N]
----@return fun(state: string): table the group of sensitivity.lua
+---@return fun(state: string): table the group of exact_credit.lua
 function complex.channels(o)
   local N, scan = o.N, o.scan or ops.complex_scan
   local function run(u, done, h)

@@ -1,4 +1,4 @@
--- sensitivity.lua -- exact credit: gradients that reach back beyond the window in which a loss was computed, to the episode's first step.
+-- exact_credit.lua -- exact credit: gradients that reach back beyond the window in which a loss was computed, to the episode's first step.
 -- Where the Jacobian of a state is diagonal (or of blocks of two), with gates that are functions of the input alone, each element depends,
 -- through all steps before, on few parameters: the rows that feed it.  How it does are its sensitivities, S (Williams and Zipser 1989).
 -- Within a window gradients flow as ever; what they ask of the state in which it began goes on through S (op with_past).  Over a

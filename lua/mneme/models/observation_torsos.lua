@@ -1,4 +1,4 @@
--- torso.lua -- encoders of observations: observations [T,B,...] of any element type become features [T,B,d] for the
+-- observation_torsos.lua -- encoders of observations: observations [T,B,...] of any element type become features [T,B,d] for the
 -- core.  A torso is a module (nn.lua) with a field `d_out`, the core's input size.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
