@@ -203,13 +203,16 @@ function errors.of_command_line(f, ...)
   error(list[2], 0)
 end
 
----Refuse a setting that is no whole number of at least `least`.
----@param what string the environment
+---Refuse what is no whole number of at least `least`.
+---@param what string whose it is: "core rmt"
+---@param name string "num_envs"; with its verb "segment =" or "axis 0 is"
+---@param options table? of errors.raise; default { status = 2 }
 ---@return integer x
-function errors.whole(what, name, x, least)
+function errors.whole(what, name, x, least, options)
   if type(x) ~= "number" or x % 1 ~= 0 or x < least or x >= 2 ^ 31 then
-    errors.usage(("%s: %s=%s, expected a whole number of at least %d"):format(what, name,
-      tostring(x), least))
+    local shown = (type(x) == "table" or type(x) == "function") and "a " .. type(x) or tostring(x)
+    errors.raise(("%s: %s%s%s, expected a whole number of at least %d"):format(what, name, (name:find " =$" or name:find " is$") and " " or "=", shown,
+      least), options or { status = 2 })
   end
   return x
 end

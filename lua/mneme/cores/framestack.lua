@@ -10,10 +10,7 @@ return {
   source = "Mnih et al. 2015 (four frames); the network is that of feedforward",
   config = { d_in = 16, frames = 4, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6, reset = true },
   build = function(cfg)
-    if cfg.frames < 2 or cfg.frames % 1 ~= 0 then
-      errors.raise(("core framestack: frames = %g, expected a whole number of at least 2"):format(cfg.frames),
-        { status = 2, hint = "one frame is the core feedforward" })
-    end
+    errors.whole("core framestack", "frames =", cfg.frames, 2, { status = 2, hint = "one frame is the core feedforward" })
     local net = mlp.new(cfg, cfg.frames * cfg.d_in)
     return {
       module = net, d_out = cfg.d_model,

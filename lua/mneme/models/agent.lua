@@ -161,10 +161,7 @@ local function agent(options)
   local env, core = options.env, options.core
   if not env or not core then errors.raise "agent: expected { env = mn.env(...), core = mn.core(...) }" end
   errors.need("agent: env", env, "observation_space", "mn.env(...)")
-  local hidden = options.hidden or 128
-  if type(hidden) ~= "number" or hidden % 1 ~= 0 or hidden < 1 or hidden > 2 ^ 24 then
-    errors.raise(("agent: hidden=%s, expected a whole number of at least 1"):format(tostring(hidden)))
-  end
+  local hidden = errors.whole("agent", "hidden", options.hidden or 128, 1)
   local told_of_step = (options.previous or "") == "" and env.needs or options.previous or ""
   local previous = read_previous(told_of_step == "none" and "" or told_of_step)
   local torso = observation_torsos.for_space(env.observation_space, options.torso)

@@ -338,9 +338,7 @@ local function check_value(name, d, key, value)
   local known = known_words(d, key)
   local least = (d.counts or {})[key] or key:find "^[dn]_" and 1
   if known and not rawget(known, value) then errors.unknown(key .. " =", value, tables.keys(known)) end
-  if least and type(value) == "number" and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
-    errors.raise(("core %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
-  end
+  if least and type(value) == "number" then errors.whole("core " .. name, key .. " =", value, least) end
 end
 
 local function configure(name, d, given, ignore_unknown)

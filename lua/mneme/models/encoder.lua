@@ -41,9 +41,7 @@ local function configure(given)
     local default = encoder.config[key]
     if default ~= nil then
       if type(value) ~= type(default) then bad("%s = %s, expected a %s", key, tostring(value), type(default)) end
-      if type(value) == "number" and key ~= "ln_eps" and not (value >= (least[key] or 1) and value % 1 == 0) then
-        bad("%s = %g, expected a whole number of at least %d", key, value, least[key] or 1)
-      end
+      if type(value) == "number" and key ~= "ln_eps" then errors.whole("encoder", key .. " =", value, least[key] or 1) end
       cfg[key] = value
     elseif inner.config[key] == nil and key ~= "causal" then errors.unknown("key of an encoder", key, known) end
     if inner.config[key] ~= nil or key == "causal" then rest[key] = value end

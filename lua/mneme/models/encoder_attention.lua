@@ -49,9 +49,7 @@ function attention.configure(name, given, ignore_unknown)
       if not (ignore_unknown or key == "causal") then errors.unknown("key of attention " .. name, key, tables.keys(d.config)) end
     elseif type(value) ~= type(default) then
       errors.raise(("attention %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)), { status = 2 })
-    elseif least and not (value >= least and value % 1 == 0 and value < 2 ^ 31) then
-      errors.raise(("attention %s: %s = %g, expected a whole number of at least %d"):format(name, key, value, least), { status = 2 })
-    else cfg[key] = value end
+    else cfg[key] = least and errors.whole("attention " .. name, key .. " =", value, least) or value end
   end
   if d.check then d.check(cfg) end
   return cfg

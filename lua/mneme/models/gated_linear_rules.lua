@@ -138,9 +138,7 @@ function combinations.check(cfg, given, lenient)
   for key, known in pairs(words) do
     if not rawget(known, cfg[key]) then errors.unknown(key .. " =", cfg[key], tables.keys(known)) end
   end
-  for _, key in ipairs { "eta", "nu", "m", "r" } do
-    if cfg[key] < 1 or cfg[key] % 1 ~= 0 then refuse("%s = %g, expected a whole number of at least 1", key, cfg[key]) end
-  end
+  for _, key in ipairs { "eta", "nu", "m", "r" } do errors.whole("core", key .. " =", cfg[key], 1) end
   for _, key in ipairs { "eps", "den_clamp", "norm_eps", "feature_eps" } do
     if not (cfg[key] >= 0) then refuse("%s = %g, expected at least 0", key, cfg[key]) end
   end

@@ -237,11 +237,7 @@ local function whole(x, lo, hi) return type(x) == "number" and x % 1 == 0 and x 
 -- A space as environments have them, or an error that says what it is not.
 local function check_space(name, space)
   local function refuse(what) errors.raise(("torso %s: the space's %s"):format(name, what)) end
-  for i, size in ipairs(space.shape) do
-    if not whole(size, 1, 2 ^ 24) then
-      refuse(("shape[%d] is %s, expected a whole number of at least 1"):format(i, type(size) == "number" and size or "a " .. type(size)))
-    end
-  end
+  for i, size in ipairs(space.shape) do errors.whole("torso " .. name, ("the space's shape[%d] is"):format(i), size, 1) end
   if space.dtype ~= nil and space.dtype ~= "f32" and space.dtype ~= "u8" and not (space.dtype == "i32" and space.codes) then
     refuse(("dtype is %s, expected f32 or u8"):format(tostring(space.dtype)))
   end
@@ -284,10 +280,7 @@ function torso.new(name, options)
       chosen[key] = value
     elseif key ~= "space" then
       if chosen[key] == nil then errors.unknown("option of torso " .. name, key, tables.keys(kind.options)) end
-      if not whole(value, 1, 2 ^ 24) then
-        errors.raise(("torso %s: %s=%s, expected a whole number of at least 1"):format(name, key, tostring(value)))
-      end
-      chosen[key] = value
+      chosen[key] = errors.whole("torso " .. name, key, value, 1)
     end
   end
   check_space(name, space)

@@ -192,9 +192,7 @@ function parameters.check_init(what, given, usual)
 end
 
 function parameters.check_width(what, name, n, ...)
-  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then
-    errors.raise(("nn.%s: %s is %s, expected a whole number of at least 1"):format(what, name, tostring(n)))
-  end
+  errors.whole("nn." .. what, name .. " is", n, 1, {})
   if ... then parameters.check_width(what, ...) end
 end
 

@@ -71,9 +71,7 @@ local known = { shape = true, data = true, dtype = true, grad = true, time = tru
 local function put_shape(shape)
   if type(shape) ~= "table" or #shape > C.MN_AXES then errors.raise("tensor: a shape is a list of at most " .. C.MN_AXES .. " sizes") end
   for i, n in ipairs(shape) do
-    if type(n) ~= "number" or n < 1 or n >= 2 ^ 31 or n % 1 ~= 0 then
-      errors.raise(("tensor: axis %d is %s, expected a whole number of at least 1"):format(i - 1, tostring(n)))
-    end
+    if type(n) ~= "number" or n < 1 or n >= 2 ^ 31 or n % 1 ~= 0 then errors.whole("tensor", ("axis %d is"):format(i - 1), n, 1, {}) end
     shape_buffer[i - 1] = n
   end
 end

@@ -229,12 +229,7 @@ end
 
 -- ---- making a list ----
 
-local function whole(spec, key, least)
-  local x = spec[key]
-  if type(x) ~= "number" or x % 1 ~= 0 or x < least then
-    errors.usage(("%s=%s: %s=%s, expected a whole number of at least %d"):format(spec.kind, tostring(spec.what), key, tostring(x), least))
-  end
-end
+local function whole(spec, key, least) errors.whole(("%s=%s"):format(spec.kind, tostring(spec.what)), key, spec[key], least) end
 
 -- The fact; for a flip without a name the first one with discrete values.
 local function find_fact(env, spec)

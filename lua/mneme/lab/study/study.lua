@@ -45,9 +45,7 @@ local function check(spec)
   if (spec.run == nil) == (spec.of == nil) then
     errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
   end
-  if spec.jobs and not (spec.jobs >= 1 and spec.jobs % 1 == 0) then
-    errors.raise(("study: jobs is %g, expected a whole number of at least 1"):format(spec.jobs))
-  end
+  if spec.jobs then errors.whole("study", "jobs is", spec.jobs, 1, {}) end
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
   if spec.tune then require("mneme.lab.study.tuning").check(spec.tune) end
   grid.check(spec.axes or {})

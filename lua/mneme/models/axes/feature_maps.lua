@@ -116,12 +116,7 @@ feature_maps.members = { doc = "string", rows = "function", act = "word", outer 
 -- What rows or size of the setting's map gives.
 local function count(cfg, member)
   local f = feature_maps.list[cfg.feature][member]
-  local n = f(cfg)
-  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 then
-    errors.raise(("mn.features.%s.%s gave %s, expected a whole number of at least 1"):format(cfg.feature, member, tostring(n)),
-      { where = errors.position_of(f), status = 2 })
-  end
-  return n
+  return errors.whole("mn.features." .. cfg.feature, member .. " is", f(cfg), 1, { where = errors.position_of(f), status = 2 })
 end
 
 ---Numbers a head of the projections of k and q.

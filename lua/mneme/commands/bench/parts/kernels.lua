@@ -100,9 +100,6 @@ kernels.list = {
     inputs = function(r) return { i = r(T, B, 3 * 680), w = r(3 * 680, 680, 0.05), bias = r(680) } end },
 }
 
----Multiply-adds of one token and head of causal softmax over T tokens and M carried ones.
-kernels.seen = function(M, products) return seen(M + (T + 1) / 2, products) end
-
 -- ---- measuring ----
 
 local streams = 0
