@@ -264,7 +264,7 @@ t.test("a feature map of a script's needs `map` alone; each member that is wrong
     ["key of mn.features.mine: 'mpa'; did you mean 'map'"] = { mpa = print },
     ["mn.features.mine.rows is a number, expected a function"] = { rows = 3 },
     ["mn.features.mine.keys is a string, expected a table"] = { keys = "eta" },
-    ["mn.features.mine.rows gave nil"] = { rows = function() end }, ["mn.features.mine.size gave 1.5"] = { size = function() return 1.5 end },
+    ["mn.features.mine: rows is nil"] = { rows = function() end }, ["mn.features.mine: size is 1.5"] = { size = function() return 1.5 end },
     ["mn.features.mine: unknown act 'rleu'; did you mean 'relu'"] = { act = "rleu" },
     ["mn.features.mine.act is a boolean, expected the name of an op"] = { act = true },
     ["mn.features.mine.map gave %[5,2,2,8%], expected a tensor %[5,2,2,16%]"] = { size = function() return 16 end, map = function(a) return a end },
