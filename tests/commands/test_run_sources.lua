@@ -61,7 +61,7 @@ t.test("a resume that loads less than the start did runs the same code", functio
   for i = 2, 3 do t.eq(now.history[i].source_folder, "source") end
   local run_sources = require "mneme.runs.run_sources"
   t.eq(#run_sources.versions(now), 1)
-  t.eq(#require("mneme.lab.study.mixed_code").of { { name = "less", info = now }, { name = "less", info = made_by } }, 0)
+  t.eq(#require("mneme.lab.study.provenance").differences { { run = { name = "less" }, info = now }, { run = { name = "less" }, info = made_by } }, 0)
 end)
 
 local before

@@ -208,7 +208,7 @@ t.test("colours: none with NO_COLOR, on a dumb terminal or in a file, where a ba
 end)
 
 t.test("every line on stderr is folded: only what draws a line in place writes to it directly", function()
-  local draws = { ["base/terminal.lua"] = true, ["base/progress.lua"] = true, ["lab/study/progress_table.lua"] = true, ["commands/run.lua"] = true,
+  local draws = { ["base/terminal.lua"] = true, ["base/progress.lua"] = true, ["lab/study/sweep_progress.lua"] = true, ["commands/run.lua"] = true,
     ["commands/bench/parts/published_agents.lua"] = true, ["commands/cli.lua"] = true }
   local root = registry.root .. "lua/mneme/"
   local seen = 0

@@ -5,7 +5,7 @@ local lfs = require "lfs"
 local mn = require "mneme"
 local result_archive = require "mneme.lab.study.result_archive"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
-local integrity = require "mneme.lab.reports.integrity"
+local provenance = require "mneme.lab.study.provenance"
 local checkpoints = require "mneme.runs.checkpoints"
 local declaration_file = require "mneme.lab.study.declaration_file"
 local diff = require "mneme.commands.diff"
@@ -18,7 +18,6 @@ local live_channel = require "mneme.insight.episodes.live_channel"
 local manifest = require "mneme.runs.manifest"
 local metrics_log = require "mneme.runs.metrics_log"
 local metrics_reader = require "mneme.runs.metrics_reader"
-local mixed_code = require "mneme.lab.study.mixed_code"
 local model_sizes = require "mneme.lab.study.model_sizes"
 local report_markdown = require "mneme.lab.reports.report_markdown"
 local resources = require "mneme.runs.resources"
@@ -175,9 +174,8 @@ return function(target, block)
 
   target("run_info", function()
     local info = run_folder.read_info "fuzz"
-    integrity.run("fuzz", nil, true)
-    mixed_code.of { { name = "a", info = info }, { name = "b", info = { source = {} } } }
-    mixed_code.starts { { name = "a", info = info } }
+    provenance.run("fuzz", nil, true)
+    provenance.differences { { run = { name = "a" }, info = info }, { run = { name = "b" }, info = { source = {} } } }
     run_sources.choice = "stored"
     local ok, e = pcall(tried, run_sources.adopt, "fuzz", info)
     run_sources.choice = nil

@@ -45,7 +45,6 @@ local readers = {
   ["lua/mneme/lab/study/estimate.lua"] = OWN,
   ["lua/mneme/lab/study/folder.lua"] = "study result",
   ["lua/mneme/lab/study/model_sizes.lua"] = "model_sizes",
-  ["lua/mneme/lab/study/progress_table.lua"] = "metrics",
   ["lua/mneme/lab/study/tuning_journal.lua"] = "tuning",
   ["lua/mneme/insight/view/episode_data.lua"] = OWN,
   ["lua/mneme/insight/view/episode_page.lua"] = PROGRAM,
@@ -69,7 +68,7 @@ local readers = {
 -- Whose reads go another way than files.read and files.block, or need more than one input's bytes.
 local not_seen = { ["lua/mneme/commands/play.lua"] = true, ["lua/mneme/insight/episodes/live_channel.lua"] = true, ["lua/mneme/runs/config.lua"] = true,
   ["lua/mneme/runs/script.lua"] = true,
-  ["lua/mneme/commands/run_list.lua"] = true, ["lua/mneme/lab/study/progress_table.lua"] = true }
+  ["lua/mneme/commands/run_list.lua"] = true }
 
 local function found(folder, kind, calls, list)
   for _, name in ipairs(files.list(shell.root .. folder)) do

@@ -414,26 +414,13 @@ local function shown(runs, jobs, waiting)
   local said, stderr = {}, io.stderr
   io.stderr = { write = function(_, ...) said[#said + 1] = table.concat { ... } end, flush = function() end }       -- luacheck: ignore
   local ok, problem = pcall(function()
-    local it = require("mneme.lab.study.progress_table").new({ runs = runs, cfg = { steps = 1e6 } }, { run = path "shown", jobs = jobs },
-      { done = 0, failed = 0, all = 3 }, { tty = true })
+    local it = require("mneme.lab.study.sweep_progress").new({ runs = runs }, jobs, { done = 0, failed = 0, all = 3 }, true)
     it:update({ { job = runs[1], since = C.mn_clock(false) } }, waiting)
   end)
   io.stderr = stderr                                                                                               -- luacheck: ignore
   t.ok(ok, problem)
   return table.concat(said)
 end
-
-t.test("the part of a run that is done is of its own steps, which may be an axis", function()
-  local at = path "shown/runs/steps=1000,seed=1"
-  files.make_folder(at)
-  local first = { name = "steps=1000,seed=1" }
-  files.write(at .. "/metrics.jsonl", { '{"step": 500, "charts/score": 0.5}\n' })
-  t.ok(shown({ first }, 1, 0):find("\n    0 %", 1, true), "of the script's, before it wrote them down")
-  files.write(at .. "/config.json", { '{"config": {"steps": 1000}}' })
-  t.ok(shown({ first }, 1, 0):find("\n   50 %", 1, true), shown({ first }, 1, 0))
-  files.write(at .. "/config.json", { '{"config": {"st' })
-  t.ok(shown({ first }, 1, 0):find("\n    0 %", 1, true), "a damaged one is none")
-end)
 
 t.test("before a run has ended, how long a sweep will take comes from the estimates", function()
   local runs = { { name = "a=1,seed=1", estimate = { wall_s = 100 } }, { name = "a=2,seed=1", estimate = { wall_s = 300 } }, { name = "a=3,seed=1" } }

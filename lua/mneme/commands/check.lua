@@ -1,6 +1,6 @@
 -- check.lua -- `mneme check`: test a core or an environment of your own, or examine a run's folder.
 local lazy = require "mneme.base.lazy"
-local integrity = lazy "mneme.lab.reports.integrity"
+local provenance = lazy "mneme.lab.study.provenance"
 local study_folder = lazy "mneme.lab.study.folder"
 local core = lazy "mneme.models.core"
 local envs = lazy "mneme.envs.env"
@@ -111,12 +111,12 @@ end
 -- Checks a run, or a study and each of its runs.
 local function check_folder(path)
   path = path:gsub("(.)/+$", "%1")
-  if not files.is_file(path .. "/study.json") then return report(path, integrity.run(path)) and 0 or 1 end
+  if not files.is_file(path .. "/study.json") then return report(path, provenance.run(path)) and 0 or 1 end
   local study, noted, damaged = study_folder.load(path), 0, 0
-  local sound = report(path, integrity.study(path, study))
+  local sound = report(path, provenance.study(path, study))
   for _, r in progress.each(study.runs, "runs") do
     if files.is_file(r.path .. "/config.json") then
-      local ok, found, summary = xpcall(integrity.run, errors.handler, r.path, r)
+      local ok, found, summary = xpcall(provenance.run, errors.handler, r.path, r)
       if not ok then found, summary = { bad = { found.message }, notes = {} }, "" end
       noted = noted + (found.notes[1] and 1 or 0)
       if not report(r.path, found, summary, true) then damaged = damaged + 1 end

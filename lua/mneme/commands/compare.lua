@@ -6,12 +6,11 @@ local files = require "mneme.base.files"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
 local folder = lazy "mneme.lab.study.folder"
-local integrity = lazy "mneme.lab.reports.integrity"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local outcome = require("mneme.runs.folder").outcome
 local format = require "mneme.base.format"
-local mixed_code = lazy "mneme.lab.study.mixed_code"
+local provenance = lazy "mneme.lab.study.provenance"
 local resources = lazy "mneme.runs.resources"
 local run_folder = lazy "mneme.runs.folder"
 local run_sources = lazy "mneme.runs.run_sources"
@@ -345,13 +344,13 @@ function compare.text(paths, o)
     add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or setting_types.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
   local runs, unsound = {}, {}
-  for i, r in ipairs(list) do runs[i] = { name = r.path:match "[^/]*$", info = r.info } end
+  for i, r in ipairs(list) do runs[i] = { run = { name = r.path:match "[^/]*$" }, info = r.info } end
   for _, path in ipairs(paths) do
     local study = files.is_file(path .. "/study.json") and folder.load(path)
-    for _, text in ipairs(integrity.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
+    for _, text in ipairs(provenance.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
   end
-  for _, part in ipairs { { "not as it was written: mneme check lists all of it", unsound }, { "not made by one code", mixed_code.of(runs) },
-    { "resumed", mixed_code.starts(runs) } } do
+  local codes, resumed = provenance.differences(runs)
+  for _, part in ipairs { { "not as it was written: mneme check lists all of it", unsound }, { "not made by one code", codes }, { "resumed", resumed } } do
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then

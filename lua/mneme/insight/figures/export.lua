@@ -78,24 +78,13 @@ end
 ---  panels = true or false: a panel for each line, default where lines are many }
 function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end
 
----The same for a command: where the program is missing that draws this kind, the figure is written as SVG.
----@param o table? as in export.write
----@param left string[] gets the path where it was not written
-function export.write_or_svg(fig, path, o, left)
-  local kind = export.kind(path)
-  if (kind ~= "png" and kind ~= "pdf") or can_convert() then return export.write(fig, path, o) end
-  export.write(fig, (path:gsub("%.%w+$", ".svg")), o)
-  left[#left + 1] = path
-end
-
----Says on stderr what export.write_or_svg left out, if anything.
----@return integer status 1: something was left out
-function export.say_left_out(left)
-  if #left == 0 then return 0 end
-  terminal.note(("mneme: not written: %s%s: rsvg-convert is not installed; .svg is written instead"):format(left[1],
-    #left > 1 and (" and %d more"):format(#left - 1) or ""))
+---The kinds of files that a report draws each figure as: where rsvg-convert is missing, which is said, SVG and CSV.
+---@return string[]
+function export.kinds()
+  if can_convert() then return { "svg", "csv", "pdf", "png" } end
+  terminal.note "mneme: .pdf and .png are not written: rsvg-convert is not installed"
   terminal.note "  apt-get install librsvg2-bin, then the same command"
-  return 1
+  return { "svg", "csv" }
 end
 
 return export

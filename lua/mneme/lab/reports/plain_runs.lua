@@ -12,7 +12,6 @@ local text = require "mneme.insight.figures.text"
 local setting_types = require "mneme.base.setting_types"
 
 local plain = { AXIS = "run" }     -- the axis of runs that no study describes
-local LONG = 60                    -- letters of a point's name
 -- Settings that make no other point.
 local apart = settings_diff.idle "seed"
 -- Curves and results that are drawn where nobody says which, the first ones first.
@@ -93,19 +92,6 @@ local function label_of(r, differ)
   return label
 end
 
-local function cut(label) return #label > LONG and label:sub(1, LONG - 1):gsub("[\128-\191]*$", "") .. "…" or label end
-
--- A name for each label: cut where it is long, unless another label would be cut to the same, since a name is what seeds are gathered by.
-local function names_of(labels)
-  local whole, names = {}, {}
-  for _, label in ipairs(labels) do
-    local short = cut(label)
-    if whole[short] == nil then whole[short] = label elseif whole[short] ~= label then whole[short] = false end
-  end
-  for i, label in ipairs(labels) do names[i] = whole[cut(label)] and cut(label) or label end
-  return names
-end
-
 -- Of the settings that differ those that somebody gave, where they name the runs apart as all of them do: others follow from these.
 local function told_apart_by(list, differ)
   local given, whole, short, n = {}, {}, {}, 0
@@ -133,14 +119,13 @@ function plain.study(paths)
   end
   local _, differ = settings_diff.divide(flats)
   differ = told_apart_by(list, differ)
-  local labels = {}
-  for i, r in ipairs(list) do labels[i] = label_of(r, differ) end
-  local names, last_scores = names_of(labels), false
+  local last_scores = false
   for i, r in ipairs(list) do
-    local label, again = names[i], 1
+    local plain_label, again = label_of(r, differ), 1
+    local label = plain_label
     while seen[label .. "\n" .. r.seed] do                              -- the same settings and seed once more
       again = again + 1
-      label = ("%s #%d"):format(names[i], again)
+      label = ("%s #%d"):format(plain_label, again)
     end
     seen[label .. "\n" .. r.seed] = true
     local result = files.is_file(r.path .. "/result.json") and folder.result(r.path) or {}

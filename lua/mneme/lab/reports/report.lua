@@ -15,13 +15,12 @@ local tables = require "mneme.base.tables"
 local folder = require "mneme.lab.study.folder"
 local result_archive = require "mneme.lab.study.result_archive"
 local html = require "mneme.lab.reports.page.html"
-local integrity = require "mneme.lab.reports.integrity"
 local kept_file = require "mneme.lab.reports.kept_file"
 local report_method = require "mneme.lab.reports.report_method"
-local mixed_code = require "mneme.lab.study.mixed_code"
 local next_step = require("mneme.base.terminal").next_step
 local format = require "mneme.base.format"
 local plain_runs = require "mneme.lab.reports.plain_runs"
+local provenance = require "mneme.lab.study.provenance"
 local report_results = require "mneme.lab.reports.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
@@ -106,19 +105,12 @@ local function run_table(out, study, beside)
     report_strings.note }, rows) end)
 end
 
--- Runs of report_method.runs for mixed_code.lua.
-local function named(runs)
-  local list = {}
-  for i, r in ipairs(runs) do list[i] = { name = r.run.name, info = r.info } end
-  return list
-end
-
 -- The files that the runs were made by, and the script as a run keeps it; as it is now, where none does.
 local function code(out, study, runs)
   local path = setting_types.show(study.info.script or "")
   if path ~= "" then out:table({}, { { report_strings.script, path }, { report_strings.commit, setting_types.show(study.info.commit or "–") } }) end
   local rows, text = {}, nil
-  for _, file in ipairs(mixed_code.files(named(runs))) do
+  for _, file in ipairs(provenance.files(runs)) do
     for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, report_strings.kinds_of_files[file.kind], version.checksum,
       tostring(#version.runs) } end
   end
@@ -162,9 +154,10 @@ local function compose(study, source, options)
   report_front.write(opening, study, spec, judged, size)
   local function warn(form, list) if #list > 0 then opening:paragraphs(form:format(table.concat(list, "; ")), "warning") end end
   for _, text in ipairs(source.unsound or {}) do warn(report_strings.unsound, { text }) end
-  warn(report_strings.mixed, mixed_code.of(named(runs)))
+  local codes, resumed = provenance.differences(runs)
+  warn(report_strings.mixed, codes)
   for _, text in ipairs(source.changes or {}) do warn("%s", { text }) end
-  warn("%s.", mixed_code.starts(named(runs)))
+  warn("%s.", resumed)
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2)
   write("introduction", 2)
@@ -256,8 +249,6 @@ end
 
 -- ---- the command ----
 
-local drawn_as = { "svg", "csv", "pdf", "png" }
-
 -- The script of a study: where it was, or an experiment of that name.
 local function find_script(given, study)
   if given then return script.named(given) end
@@ -325,14 +316,12 @@ end
 
 -- Figures as files of their own.
 local function write_figures(o, made)
-  local left = {}
+  local kinds = o.figures and next(made) and export.kinds() or {}
   for _, name in ipairs(o.figures and tables.keys(made) or {}) do
     files.make_folder(o.figures)
-    local before = #left
-    for _, kind in ipairs(drawn_as) do export.write_or_svg(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing, left) end
-    print(("%s/%s: .svg .csv%s"):format(o.figures, name, #left == before and " .pdf .png" or ""))
+    for _, kind in ipairs(kinds) do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing) end
+    print(("%s/%s: .%s"):format(o.figures, name, table.concat(kinds, " .")))
   end
-  export.say_left_out(left)
 end
 
 local function is_kept(path) return path:find "%.jsonl$" ~= nil and files.is_file(path) end
@@ -349,7 +338,7 @@ end
 
 -- What is wrong with the folders, said aloud, too.
 local function unsound(study, swept)
-  local list = integrity.sentences(study.runs, swept and study)
+  local list = provenance.sentences(study.runs, swept and study)
   for _, text in ipairs(list) do terminal.note(("mneme: warning: not as it was written: %s"):format(text)) end
   return list
 end

@@ -23,7 +23,7 @@ local seed_list = require "mneme.runs.seed_list"
 local terminal = require "mneme.base.terminal"
 local tuning = require "mneme.lab.study.tuning"
 local study = require "mneme.lab.study.study"
-local progress_table = require "mneme.lab.study.progress_table"
+local sweep_progress = require "mneme.lab.study.sweep_progress"
 local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
@@ -193,7 +193,7 @@ local function run_queue(o, plan, queue)
   end
   local tries, alike = {}, { runs = 0 }          -- alike: runs that failed, all with the same error; false: others happened
   local count = { done = #plan.runs - #queue, failed = 0, taken = 0, all = #plan.runs }
-  local shown, at = progress_table.new(plan, o, count), 0
+  local shown, at = sweep_progress.new(plan, o.jobs, count), 0
   local function look()                          -- once runs have begun, their sizes are known
     if warned or C.mn_clock(false) < next_look then return end
     next_look = C.mn_clock(false) + 1

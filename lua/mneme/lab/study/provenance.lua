@@ -1,5 +1,6 @@
--- integrity.lua -- is the folder of a run or study as it was written (runs/manifest.lua), each run the one that its study names, and what are its code,
--- data and program now?  `mneme check` prints all of it; reports and comparisons, whose numbers depend on it, say what is wrong.
+-- provenance.lua -- is the folder of a run or study as it was written (runs/manifest.lua), each run the one that its study names; what are its code,
+-- data and program now; and were several runs made by one code?  `mneme check` prints all of it; reports and comparisons, whose numbers depend on
+-- it, say what is wrong.
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -7,15 +8,17 @@ local lazy = require "mneme.base.lazy"
 local manifest = lazy "mneme.runs.manifest"
 local run_folder = require "mneme.runs.folder"
 local run_sources = require "mneme.runs.run_sources"
+local starts = run_folder.starts
+local tables = require "mneme.base.tables"
 
-local MOST_OF_A_RUN, MOST_RUNS = 3, 8               -- sentences of a report
-local integrity = {}
+local MOST_OF_A_RUN, MOST_RUNS, NAMED = 3, 8, 3         -- sentences of a run, runs in a report, runs that are named
+local provenance = {}
 
 -- Adds which code, data and program are others now, and what resumes changed.
 local function note_code(path, info, found)
   local notes, history, versions = found.notes, type(info.history) == "table" and info.history or {}, run_sources.versions(info)
   for _, change in ipairs(run_sources.changes(path, info)) do notes[#notes + 1] = change.text end
-  notes[#notes + 1] = run_folder.starts.changes(info)
+  notes[#notes + 1] = starts.changes(info)
   for i = 2, #versions do
     notes[#notes + 1] = ("from step %.0f on it ran other code or data: %s"):format(versions[i].from_step, versions[i].folder)
   end
@@ -30,7 +33,7 @@ end
 ---@param light boolean? what is wrong alone, without reading checkpoints that no manifest lists
 ---@return Findings found see runs/manifest.lua
 ---@return string summary what was there
-function integrity.run(path, of, light)
+function provenance.run(path, of, light)
   local info, imported = run_folder.read_info(path), of ~= nil and of.kept ~= nil
   local found = { bad = {}, notes = {}, imported = imported }
   manifest.check(path, info, found)
@@ -49,7 +52,7 @@ function integrity.run(path, of, light)
 end
 
 ---Checks study.json, and that the runs that were done have their results.
-function integrity.study(path, study)
+function provenance.study(path, study)
   local found, done = { bad = {}, notes = {} }, 0
   manifest.seals(path, { "study.json", "declaration.json" }, found)
   for i, r in ipairs(study.runs) do
@@ -62,7 +65,7 @@ end
 ---What is wrong with the finished runs that a report or comparison is about, and with their study's folder.
 ---@param study table? of lab/study/folder.lua, whose runs these are
 ---@return string[] sentences none: nothing is
-function integrity.sentences(runs, study)
+function provenance.sentences(runs, study)
   local list = {}
   local function add(name, ...)
     local ok, found = xpcall(..., errors.handler, select(2, ...))
@@ -70,10 +73,10 @@ function integrity.sentences(runs, study)
     local more = #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or ""
     list[#list + 1] = bad[1] and ("%s: %s%s"):format(name, table.concat(bad, "; ", 1, math.min(MOST_OF_A_RUN, #bad)), more)
   end
-  if study then add("the study", integrity.study, study.path, study) end
+  if study then add("the study", provenance.study, study.path, study) end
   for _, r in ipairs(runs) do
     if r.status ~= "open" and files.is_file(r.path .. "/config.json") then
-      add(study and r.name or r.path, integrity.run, r.path, study and r or nil, true)
+      add(study and r.name or r.path, provenance.run, r.path, study and r or nil, true)
     end
   end
   local more = #list - MOST_RUNS
@@ -82,4 +85,61 @@ function integrity.sentences(runs, study)
   return list
 end
 
-return integrity
+-- ---- several runs: { run = { name }, info = config.json }[] ----
+
+---The files that several runs were made by, in all their starts.
+---@return table[] rows { name, kind = "code" or "data", versions = { checksum, runs = names }[], the most frequent first }, by kind and name
+function provenance.files(runs)
+  local rows = {}
+  for _, kind in ipairs { "source", "data" } do
+    local seen = {}                -- name of a file -> checksum -> its version
+    for _, r in ipairs(runs) do
+      for _, version in ipairs(run_sources.versions(r.info)) do
+        local contents = {}        -- name -> its checksum; where a run has several of one name, theirs
+        for _, file in ipairs(version[kind]) do
+          local name = file.path:match "[^/]*$"
+          contents[name] = (contents[name] and contents[name] .. "+" or "") .. file.checksum
+        end
+        for name, checksum in pairs(contents) do
+          seen[name] = seen[name] or {}
+          local of = seen[name][checksum] or { checksum = checksum, runs = {} }
+          seen[name][checksum] = of
+          if of.runs[#of.runs] ~= r.run.name then of.runs[#of.runs + 1] = r.run.name end
+        end
+      end
+    end
+    for _, name in ipairs(tables.keys(seen)) do
+      local versions = {}
+      for i, checksum in ipairs(tables.keys(seen[name])) do versions[i] = seen[name][checksum] end
+      table.sort(versions, function(x, y) return #x.runs > #y.runs end)
+      rows[#rows + 1] = { name = name, kind = kind == "source" and "code" or "data", versions = versions }
+    end
+  end
+  return rows
+end
+
+---In what the codes of several runs differ, and what resumes changed of each.
+---@return string[] codes none: they were made by one code, as far as they kept it
+---@return string[] resumed
+function provenance.differences(runs)
+  local codes, builds, resumed = {}, {}, {}
+  for _, file in ipairs(provenance.files(runs)) do
+    local parts = {}
+    for i, of in ipairs(file.versions) do
+      local more = #of.runs > NAMED and (" and %d more"):format(#of.runs - NAMED) or ""
+      parts[i] = ("%s (%s%s)"):format(of.checksum, table.concat(of.runs, ", ", 1, math.min(NAMED, #of.runs)), more)
+    end
+    local name = (file.kind == "data" and "the data file " or "") .. file.name
+    if parts[2] then codes[#codes + 1] = ("%s has %d versions: %s"):format(name, #parts, table.concat(parts, ", ")) end
+  end
+  for _, r in ipairs(runs) do
+    local changes = starts.changes(r.info)
+    resumed[#resumed + 1] = changes and r.run.name .. ": " .. changes
+    for _, start in ipairs(starts.of(r.info)) do if start.program_checksum then builds[start.program_checksum] = true end end
+  end
+  local n = #tables.keys(builds)
+  if n > 1 then codes[#codes + 1] = ("%d builds of Mneme made them"):format(n) end
+  return codes, resumed
+end
+
+return provenance
