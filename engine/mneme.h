@@ -240,7 +240,6 @@ uint32_t        mn_map_color(int map, bool light, float share);
 int             mn_canvas_image(mn_canvas *c, float x, float y, float w, float h, int rows, int cols, const uint8_t *rgb);
 /* scales `from` to fit the box; texts that would be smaller than `least` are left out */
 int             mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h, float least);
-int             mn_canvas_magnify(mn_canvas *c, float scale, float dx, float dy);   /* all shapes so far: scaled about 0, 0, then moved */
 void            mn_canvas_bounds(const mn_canvas *c, float *box);   /* x0, y0, x1, y1 */
 int             mn_canvas_count(const mn_canvas *c);
 const mn_shape *mn_canvas_shapes(const mn_canvas *c);

@@ -33,7 +33,7 @@ return mn.study {
       local bits = {}
       for b = 1, B do bits[b] = x:data()[((T - 1 - back) * B + b - 1) * 4] end
       for what, s in pairs(samples) do
-        local r = s.d > 0 and linear_probes.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies, kind = "number" } or { score = 0, selectivity = 0 }
+        local r = s.d > 0 and linear_probes.examine { x = s.x, n = B, d = s.d, y = bits, episode = copies } or { score = 0, selectivity = 0 }
         result[what].x[back + 1], result[what].y[back + 1] = back, r.score
         result[what .. "_bits"] = result[what .. "_bits"] + r.selectivity
       end

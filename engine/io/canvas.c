@@ -187,23 +187,6 @@ static mn_shape placed(mn_shape s, float scale, float dx, float dy) {
   return s;
 }
 
-/* What is further away than any page is large may as well be there: magnified shapes stay finite. */
-static float within_reach(float v) { return fminf(fmaxf(v, -1e9f), 1e9f); }
-
-/* Scale everything drawn so far about the origin, thickness and text too, then move it by dx, dy. */
-int mn_canvas_magnify(mn_canvas *c, float scale, float dx, float dy) {
-  if (!(scale > 0 && scale <= 1e6f && fabsf(dx) <= 1e9f && fabsf(dy) <= 1e9f))
-    return mn_fail(c->ctx, "canvas: magnified %g times and moved by %g, %g; expected 0 < times <= 1e6, moves within 1e9",
-                   (double)scale, (double)dx, (double)dy);
-  for (size_t i = 0; i < c->n_shapes; i++) {
-    mn_shape *s = &c->shapes[i];
-    *s = placed(*s, scale, dx, dy);
-    s->x = within_reach(s->x), s->y = within_reach(s->y);
-    s->w = within_reach(s->w), s->h = within_reach(s->h), s->data = within_reach(s->data);
-  }
-  return 0;
-}
-
 /* Append all of `from`, scaled by one factor and centred so that its bounds fit the box x, y, w, h; without texts that nobody could read. */
 int mn_canvas_append(mn_canvas *c, const mn_canvas *from, float x, float y, float w, float h, float least) {
   if (c == from) return mn_fail(c->ctx, "canvas: appending a canvas to itself");

@@ -33,7 +33,6 @@ local function buttons_of(bar)
   if bar.can_change then add("i", "intervene", bar.pair, not bar.changeable) end
   if bar.can_change and not bar.pair then add("b", "contrast") end
   if bar.pair then add("c", "close") end
-  if bar.zoom > 1 then add("0", ("%.1fx"):format(bar.zoom), true) end
   add("v", bar.movie and "stop video" or "video", bar.movie)
   add("s", "screenshot")
   add("t", bar.theme == "light" and "dark" or "light")

@@ -157,7 +157,7 @@ static void triangle(mn_raster *r, uint32_t color, float x, float y, float w, fl
 ** less where what follows is beyond the picture. */
 static float text(mn_raster *r, const uint32_t *color, float x, float y, float size, const char *utf8) {
   uint32_t code;
-  /* no letter is two sizes wide or high: most of a magnified page is spared its glyphs */
+  /* no letter is two sizes wide or high: what lies outside is spared its glyphs */
   if (color && (y < -size || y - 2 * size > (float)r->height || x + 2 * size * (float)strlen(utf8) < 0)) return x;
   int base = clamp(floorf(y + 0.5f), -65536, 65536);
   while ((code = mn_utf8_next(&utf8))) {

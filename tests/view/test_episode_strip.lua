@@ -177,8 +177,7 @@ t.test("a tip on a heat map is the value there", function()
   local values = ffi.new("float[6]", { 0, 1, -2, 0.25, 4, 5 })
   for scale = 1, 3, 2 do
     view:clear(600, 400)
-    view:heat({ x = 10, y = 20, w = 90, h = 40 }, 2, 3, values, -2, 5)
-    if scale > 1 then view:magnify(scale, 0, 0) end
+    view:heat({ x = 10 * scale, y = 20 * scale, w = 90 * scale, h = 40 * scale }, 2, 3, values, -2, 5)
     for row = 0, 1 do
       for col = 0, 2 do
         t.eq(view:tip_at((10 + 30 * col + 15) * scale, (20 + 20 * row + 10) * scale),

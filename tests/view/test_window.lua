@@ -1,5 +1,5 @@
 -- test_window.lua -- windows: they show the pixels that were painted, and tell what keyboard, pointer and gamepads
--- do; spots are clicked, pages magnified; and the program in a real window, used as people use it.
+-- do; spots are clicked; and the program in a real window, used as people use it.
 local ffi = require "ffi"
 local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
@@ -35,76 +35,40 @@ t.test("spots: the last one drawn that holds the point; gone when the page is cl
   for _, at in ipairs { { 9, 10 }, { 110, 10 }, { 20, 60 }, { 300, 200 } } do t.eq(page:spot_at(at[1], at[2]), nil) end
   local _, box = page:spot_at(55, 15)
   t.eq(box.x, 50) t.eq(box.w, 10)
-  page:magnify(2, -20, 30)
-  t.eq(page:spot_at(55, 15), nil)
-  t.eq(page:spot_at(0, 50), under) t.eq(page:spot_at(95, 55), over) t.eq(page:spot_at(199, 149), under)
   page:clear(400, 300)
   t.eq(page:spot_at(55, 15), nil)
   t.fails(function() page:spot({ x = 0, y = 0, w = 1, h = 1 }, "key") end)
 end)
 
--- ---- a magnified page ----
+-- ---- beyond the page ----
 
--- The pixels of what `draw` draws, then of what `after` does to it.
-local function painted(draw, after, w, h)
-  return ffi.string(painter:paint({ draw = function(page) draw(page) if after then after(page) end end }, {}, w, h), w * h * 4)
-end
-
-t.test("a magnified page is the page drawn larger: shapes, thickness, text, heats, images", function()
-  local heat, rgb = ffi.new("float[6]", { 0, 1, 2, 3, 4, 5 }), ffi.new("uint8_t[12]", { 250, 0, 0, 0, 250, 0, 0, 0, 250, 9, 9, 9 })
-  local function draw_at(k, dx, dy)
-    return function(page)
-      local function x(v) return v * k + dx end
-      local function y(v) return v * k + dy end
-      page.unit = 1
-      page:rect(x(5), y(5), 30 * k, 20 * k, 0xFF0000FF)
-      page:frame(x(40), y(5), 30 * k, 20 * k, 0x00FF00FF, 2 * k)
-      page:disc(x(90), y(15), 9 * k, 0x0000FFFF)
-      page:line(x(5), y(40), x(70), y(60), 0xFFFFFFFF, 3 * k)
-      page:triangle(x(80), y(40), 15 * k, 15 * k, 0.5, 0xFFFF00FF)
-      page:text("Text", x(5), y(90), 16 * k, 0xFFFFFFFF)
-      page:heat({ x = x(60), y = y(70), w = 30 * k, h = 20 * k }, 2, 3, heat, 0, 5)
-      page:image({ x = x(95), y = y(70), w = 20 * k, h = 20 * k }, 2, 2, rgb)
-    end
-  end
-  local plain = painted(draw_at(1, 0, 0), nil, 400, 300)
-  local larger = painted(draw_at(1, 0, 0), function(page) page:magnify(3, 10, -20) end, 400, 300)
-  t.ok(larger == painted(draw_at(3, 10, -20), nil, 400, 300))
-  t.ok(larger ~= plain)
-  t.ok(painted(draw_at(1, 0, 0), function(page) page:magnify(1, 0, 0) end, 400, 300) == plain)
-end)
+-- The pixels of what `draw` draws.
+local function painted(draw, w, h) return ffi.string(painter:paint({ draw = draw }, {}, w, h), w * h * 4) end
 
 t.test("what lies far outside of the page is no trouble, and no wrong picture", function()
   local heat = ffi.new "float[1000]"
   for i = 0, 999 do heat[i] = i % 2 end
-  local function draw(page)
-    page:heat({ x = 0, y = 0, w = 300, h = 200 }, 1, 1000, heat, 0, 1)
-    page:rect(0, 0, 300, 100, 0x80808080)
-    page:line(0, 0, 300, 200, 0xFF0000FF, 2)
-    page:disc(150, 100, 50, 0x00FF0080)
-    page:triangle(100, 50, 100, 100, 1, 0x0000FF80)
-    for i = 1, 40 do page:text("outside, inside, outside", i * 7, i * 5, 5) end
+  local function draw_at(by, dx, dy)
+    return function(page)
+      page:heat({ x = dx, y = dy, w = 300 * by, h = 200 * by }, 1, 1000, heat, 0, 1)
+      page:rect(dx, dy, 300 * by, 100 * by, 0x80808080)
+      page:line(dx, dy, 300 * by + dx, 200 * by + dy, 0xFF0000FF, 2 * by)
+      page:disc(150 * by + dx, 100 * by + dy, 50 * by, 0x00FF0080)
+      page:triangle(100 * by + dx, 50 * by + dy, 100 * by, 100 * by, 1, 0x0000FF80)
+      for i = 1, 40 do page:text("outside, inside, outside", i * 7 * by + dx, i * 5 * by + dy, 5) end
+    end
   end
   for _, by in ipairs { 1e3, 1e5, 1e6 } do
-    t.ok(painted(draw, function(page) page:magnify(by, -150 * by, -100 * by) end, 300, 200))
-    t.ok(painted(draw, function(page) page:magnify(by, 1e9, -1e9) end, 300, 200)
-      == painted(function() end, nil, 300, 200), "all of it is outside")
+    t.ok(painted(draw_at(by, -150 * by, -100 * by), 300, 200))
+    t.ok(painted(draw_at(by, 1e9, -1e9), 300, 200) == painted(function() end, 300, 200), "all of it is outside")
   end
   -- 1000 cells over 300,000 pixels: at the 150,000th the middle of the row, 300 pixels each, from white to black
-  local pixels = painted(function(page) page:heat({ x = -150000, y = 0, w = 300000, h = 10 }, 1, 1000, heat, 0, 1) end, nil, 900, 10)
+  local pixels = painted(function(page) page:heat({ x = -150000, y = 0, w = 300000, h = 10 }, 1, 1000, heat, 0, 1) end, 900, 10)
   for i = 0, 2 do
     local dark, light = { 0x18, 0x1E, 0x28 }, { 0xEA, 0xF6, 0xFF }
     local want = i % 2 == 0 and dark or light
     for _, x in ipairs { 300 * i + 1, 300 * i + 298 } do t.eq(pixels:byte(4 * x + 1), want[1], "pixel " .. x) end
   end
-  for _, bad in ipairs { { 0, 0, 0 }, { -1, 0, 0 }, { 0 / 0, 0, 0 }, { math.huge, 0, 0 }, { 1, 0 / 0, 0 }, { 1, 0, math.huge } } do
-    t.raises(function() painter.view:magnify(unpack(bad)) end, "canvas: magnified")
-  end
-  painter.view:clear(300, 200)
-  painter.view:rect(3e38, -3e38, 3e38, 1)
-  painter.view:magnify(1e6, 0, 0)
-  local shapes = C.mn_canvas_shapes(painter.view.shapes)
-  t.eq(shapes[0].x, 1e9) t.eq(shapes[0].y, -1e9)
 end)
 
 -- ---- a window in this process ----
@@ -388,10 +352,7 @@ on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the 
   local third = looks("a step", function(now) return likeness(first, now, at, scrub) < 1 end)
   screen:click(at, scrub.x + 2, scrub.y + scrub.h / 2)
   looks("the beginning again", function(now) return likeness(first, now, at, scrub) > likeness(third, now, at, scrub) end)
-  screen:click(at, 400, 400, 4)
-  local large = looks("a page magnified", function(now) return likeness(first, now, at) < 0.9 end)
-  screen:keys "0"
-  local whole = looks("the whole page", function(now) return likeness(first, now, at) > likeness(large, now, at) end)
+  local whole = screen:picture(at)
   screen:keys "h"
   local help = looks("the help", function(now) return likeness(whole, now, at) < 0.95 end)
   screen:keys "h"                                      -- readings may have come meanwhile: the page is nearer to its own than to the help

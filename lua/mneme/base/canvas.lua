@@ -366,21 +366,6 @@ function methods:spot_at(x, y)
   end
 end
 
----Scale everything drawn so far, spots too, about the page's upper left corner, then move it.  Lines and letters stay sharp.
----@param scale number
----@param x number pixels to the right
----@param y number pixels down
-function methods:magnify(scale, x, y)
-  canvas_labels.clear(self)
-  engine.check(C.mn_canvas_magnify(shapes_of(self), scale, x, y))
-  for list, n in pairs { [self.spots] = self.n_spots, [self.tips] = self.n_tips } do
-    for i = 1, n do
-      local spot = list[i]
-      spot.x, spot.y, spot.w, spot.h = spot.x * scale + x, spot.y * scale + y, spot.w * scale, spot.h * scale
-    end
-  end
-end
-
 ---Divide a box.
 ---@param box table { x, y, w, h }
 ---@param along string "rows" or "columns"

@@ -10,9 +10,9 @@ local labels = { LEAST = 9 }                     -- pixels of the letters
 ---Forget the texts of the page before.
 function labels.clear(view) view.n_labels, view.cards = 0, {} end
 
----The least height of letters on the page; where the page will be magnified, smaller ones can be read.
+---The least height of letters on the page.
 ---@return number pixels
-function labels.least(view) return labels.LEAST * (view.scale or 1) / (view.zoom or 1) end
+function labels.least(view) return labels.LEAST * (view.scale or 1) end
 
 ---The height of letters on the page: a little small ones grow, tiny ones are left out.
 ---@param size number in design pixels

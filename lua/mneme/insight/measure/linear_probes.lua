@@ -12,46 +12,6 @@ local stepper = require "mneme.insight.episodes.stepper"
 
 local probing = {}
 local CONTROLS = 5                 -- shufflings, of which the control is the mean
-local kinds = { class = true, number = true }
-
--- ---- questions and their scores ----
-
--- Classes as one question each, +1 or -1; numbers as they are.
-local function questions(kind, y, classes)
-  local list = {}
-  if kind == "class" then
-    for k, class in ipairs(classes) do
-      list[k] = {}
-      for i, answer in ipairs(y) do list[k][i] = answer == class and 1 or -1 end
-    end
-    return list
-  end
-  for k = 1, type(y[1]) == "table" and #y[1] or 1 do
-    list[k] = {}
-    for i, answer in ipairs(y) do list[k][i] = type(answer) == "table" and answer[k] or answer end
-  end
-  return list
-end
-
--- The share of answers that are right, or the share of explained variance (0 if negative); questions
--- whose answer never changes do not count.
-local function score(kind, said, y, first, classes)
-  local n, right = #y - first, 0
-  if kind == "class" then
-    for i = 1, n do
-      local best = 1
-      for k = 2, #classes do if said[k][i] > said[best][i] then best = k end end
-      if classes[best] == y[first + i] then right = right + 1 end
-    end
-    return right / n
-  end
-  local told, counted = 0, 0
-  for k, target in ipairs(questions(kind, y)) do
-    local share = ridge.explained(said[k], target, first)
-    if share then told, counted = told + share, counted + 1 end
-  end
-  return counted > 0 and told / counted or nil
-end
 
 -- Samples with whole episodes in the first part: their order, and how many are in it.
 local function split(episode, share, seed)
@@ -71,52 +31,27 @@ local function split(episode, share, seed)
   return order, train, dice
 end
 
----Fit probes to samples of a memory and score them.
----@param o table x = float*, n rows of d numbers; n, d; y = list of n answers: of kind "class" anything that can be
----  compared, of kind "number" numbers or lists of equally many; episode = list of n: samples of one episode stay on one
----  side; kind; ridge = 0.1, of the mean square of a sample; share = 0.7 of the episodes to learn from; seed = 1
----@return table? { score, control, selectivity, chance, train, test }: shares of right answers, or of explained variance;
----  chance: the most frequent class, or 0.  nil: the answers are all the same
+---Fit a probe to samples of a memory and score it.
+---@param o table x = float*, n rows of d numbers; n, d; y = list of n numbers; episode = list of n: samples of one episode stay on one
+---  side; ridge = 0.1, of the mean square of a sample; share = 0.7 of the episodes to learn from; seed = 1
+---@return table? { score, control, selectivity, train, test }: shares of explained variance; nil: the answers are all the same
 function probing.examine(o)
-  if not kinds[o.kind] then errors.unknown("kind of probe", tostring(o.kind), { "class", "number" }) end
   if #o.y ~= o.n or #o.episode ~= o.n then
     errors.raise(("probing: %d answers and %d episodes for %d samples"):format(#o.y, #o.episode, o.n))
   end
   local order, train, dice = split(o.episode, o.share or 0.7, o.seed or 1)
-  local y, classes, count, rows = {}, {}, {}, {}
-  for k, i in ipairs(order) do
-    y[k], rows[k] = o.y[i], i - 1
-    if o.kind == "class" then
-      if not count[y[k]] then classes[#classes + 1] = y[k] end
-      count[y[k]] = (count[y[k]] or 0) + 1
-    end
-  end
-  if o.kind == "class" and #classes < 2 then return nil end
-  local n = #y
+  local y, rows, list, n = {}, {}, {}, o.n
+  for k, i in ipairs(order) do y[k], rows[k], list[k] = o.y[i], i - 1, k end
   local products = reading_samples.products(reading_samples.of({ size = o.d, take = function(i, to) ffi.copy(to, o.x + i * o.d, 4 * o.d) end }, rows, train), n)
-  local list = {}
-  for k = 1, n do list[k] = k end
   local l = ridge.factor(products, n, list, train, o.ridge or 0.1)
-  local function ask(answers)
-    local said = {}
-    for k, target in ipairs(questions(o.kind, answers, classes)) do said[k] = ridge.fit(products, n, list, train, l, target).said end
-    return score(o.kind, said, y, train, classes)
-  end
-  local own, control, chance = ask(y), 0, 0
+  local function ask(answers) return ridge.explained(ridge.fit(products, n, list, train, l, answers).said, y, train) end
+  local own, control = ask(y), 0
   if not own then return nil end
   for _ = 1, CONTROLS do control = control + ask(ridge.shuffled(y, train, dice)) / CONTROLS end
-  for _, c in ipairs(classes) do chance = math.max(chance, count[c] / n) end
-  return { score = own, control = control, selectivity = own - control, chance = chance, train = train, test = n - train }
+  return { score = own, control = control, selectivity = own - control, train = train, test = n - train }
 end
 
 -- ---- samples ----
-
--- A text of n rows of floats as samples.
-local function floats(text, n)
-  local x = ffi.new("float[?]", #text / 4)
-  ffi.copy(x, text, #text)
-  return { n = n, d = #text / 4 / n, x = x }
-end
 
 ---All numbers of a state as samples: a row for each environment.
 ---@param core Core
@@ -129,7 +64,10 @@ function probing.of_state(core, state, B)
   for b = 0, B - 1 do
     for _, reader in ipairs(readers) do texts[#texts + 1] = ffi.string(reader[1](b), reader[2]) end
   end
-  return floats(table.concat(texts), B)
+  local text = table.concat(texts)
+  local x = ffi.new("float[?]", #text / 4)
+  ffi.copy(x, text, #text)
+  return { n = B, d = #text / 4 / B, x = x }
 end
 
 -- Of a figure: "L0H1", "L0C0-7", or the state's name.

@@ -16,7 +16,7 @@ local failures = require "mneme.insight.view.failures"
 local moments = require "mneme.insight.view.moments"
 local viewer_page = require "mneme.insight.view.viewer_page"
 
-local MAX_ZOOM, TAB = 8, 9
+local TAB = 9
 local EFFECT, EFFECT_SEED = 100, 12345       -- episodes over which an intervention is counted, as `mneme intervene` would
 local LOOK = 2                               -- seconds between two looks for a newer checkpoint
 local DOUBLE = 0.4                           -- seconds between two clicks of a double click
@@ -55,7 +55,7 @@ end
 local function new(tracks, options)
   options = options or {}
   local self = setmetatable(playback.new(tracks), Viewer)
-  self.zoom, self.pan, self.selection, self.screen_capture, self.measured = 1, { 0, 0 }, {}, screen_capture(), {}
+  self.selection, self.screen_capture, self.measured = {}, screen_capture(), {}
   self.theme, self.bar, self.title, self.seed = options.theme, options.controls ~= false, options.title, options.seed or EFFECT_SEED
   self.scenes, self.scene_name = tracks[1].scenes or {}, tracks[1].scene_name
   self.follows = options.follow or nil
@@ -85,13 +85,6 @@ end
 local function cycle(self, what, n)
   local now = self.selection[what]
   self.selection[what] = not now and n > 0 and 0 or now and now + 1 < n and now + 1 or nil
-end
-
-local function zoom_at(self, factor, x, y)
-  local zoom = math.max(1, math.min(MAX_ZOOM, self.zoom * factor))
-  local f = zoom / self.zoom
-  self.zoom, self.pan = zoom, { x - (x - self.pan[1]) * f, y - (y - self.pan[2]) * f }
-  if zoom == 1 then self.pan = { 0, 0 } end
 end
 
 local function next_env(self, clock)
@@ -153,7 +146,6 @@ local commands = {
   { "]", "]", "newer checkpoint", function(self, clock) self:checkpoint(1, clock) end },
   { "c", "c", "close the intervention", function(self, clock) self:close(1, clock) end },
   { "x", "x", "keep only the intervention", function(self, clock) self:close(2, clock) end },
-  { "0", "0", "reset zoom (wheel: zoom)", function(self) self.zoom, self.pan, self.full = 1, { 0, 0 }, nil end },
   { "s", "s", "save a screenshot", function(self, clock, paint) self:say(self.screen_capture:picture(self:frame(1), paint()), clock) end },
   { "v", "v", "start / stop a video", function(self, clock, paint)
     self:say(self.screen_capture:stop() or self.screen_capture:begin(self:frame(1), select(2, paint())), clock)
@@ -387,17 +379,13 @@ function Viewer:pointer(what, x, y, by, clock, paint)
     self.dirty = true
     return
   end
-  if what == "press" and by == 1 and not spot and self.zoom == 1 and double_click(self, x, y, clock) then
+  if what == "press" and by == 1 and not spot and double_click(self, x, y, clock) then
     self.dirty = true
     return
   end
   self.dirty = self.dirty or what ~= "move"
-  if what == "release" then self.scrub, self.dragged = nil, nil
-  elseif what == "wheel" then zoom_at(self, 1.25 ^ by, x, y)
+  if what == "release" then self.scrub = nil
   elseif what == "move" and self.scrub then scrub_to(self, x)
-  elseif what == "move" and self.dragged and self.zoom > 1 then
-    self.pan = { self.pan[1] + x - self.dragged[1], self.pan[2] + y - self.dragged[2] }
-    self.dragged, self.dirty = { x, y }, true
   elseif spot and spot.scrub then
     self.scrub = spot.scrub
     scrub_to(self, x)
@@ -407,7 +395,6 @@ function Viewer:pointer(what, x, y, by, clock, paint)
   elseif spot and spot.scene then self:show_scene(spot.scene)
   elseif spot and (spot.erase or spot.hold) then self:without(spot.erase and "erase" or "hold", spot.erase or spot.hold, spot.at, clock)
   elseif spot and (spot.select or spot.steps) then click(self, spot, box, x)
-  elseif what == "press" and by == 1 then self.dragged = { x, y }
   elseif what == "move" then hover(self, x, y) end
 end
 

@@ -133,7 +133,7 @@ local function bar_of(self, status)
   local effect = self.effect and self.effect.job
   return { at = self.at, from = from, to = to, over = over, marks = marks, playing = self.playing, speed = status.steps,
     live = source.live, run = self:frame(1).run, selection = self.selection, checkpoint = source.steps, follows = self.followed and self.follows,
-    movie = self.screen_capture.path ~= nil, zoom = self.zoom, pair = #self.tracks > 1, theme = self.theme,
+    movie = self.screen_capture.path ~= nil, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, step = self:frame(1).step,
     can_change = not source.live, changeable = self:unchangeable() == nil,
     scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), reasons = decisions.reasons,
@@ -224,10 +224,7 @@ return function(Viewer, help)
         bar = nil
       end
       if contents then body, bar = view:split(view.box, "rows", { "1*", scene.panels.controls(view, nil, now, contents) }, 0) end
-      view.zoom = self.zoom
       view:with_panels(self.full, function() pages(self, view, body, now) end)
-      view.zoom = nil
-      if self.zoom > 1 then view:magnify(self.zoom, self.pan[1], self.pan[2]) end
       if bar then scene.panels.controls(view, bar, now, contents) end
       if status and status.note then scene.panels.toast(view, body, now, { text = status.note }) end
       if self.help then scene.panels.help(view, body, now, { keys = help }) end
