@@ -150,7 +150,9 @@ MN_MATH float mn_erff(float x) {
   q = MN_FMA(q, t, -0x1.b219aap-13f) - t;
   int32_t n;
   const float e = mn_expm1_reduced(q, &n);
-  return __builtin_copysignf(mn_select(t < 0.92f, MN_FMA(p, t, t), 1 - (1 + e) * mn_power_of_2(n)), x);
+  const float up = mn_select(t < 1e-30f, 0x1p40f, 1.0f), u = t * up;                 /* else p * t may be no normal number */
+  const float near = MN_FMA(p, u, u) * mn_select(t < 1e-30f, 0x1p-40f, 1.0f);
+  return __builtin_copysignf(mn_select(t < 0.92f, near, 1 - (1 + e) * mn_power_of_2(n)), x);
 }
 
 /* Sine and cosine of an angle in quarter turns.  In double the turns of any tick, or of any feature

@@ -50,7 +50,7 @@ local damages = {
   { "own.lua", "mv F other.lua", "own.lua, which is not here" }, { "own.lua", "echo 'x = = 3' >> F", "own.lua:%d+: .- near 'x'" },
   { "own.lua", "echo > F", "own.lua: this script trains no agent" }, { "own.lua", "sed -i 's/d_model = 8/d_model = 9/' F", "actor.0.weight is %[8,8%]" },
 }
-local commands = { "view r out=x.png", "view r out=x.html", "where r episodes=2", "eval r episodes=2", "report r", "credit r" }
+local commands = { "view r out=x.png", "view r out=x.html", "where r episodes=2", "eval r episodes=2", "credit r" }
 
 t.test("each damage, by each file's every command: the run, the file and a way out, or the run's copies", function()
   for i, damage in ipairs(damages) do
@@ -61,10 +61,10 @@ t.test("each damage, by each file's every command: the run, the file and a way o
       local now = k > 0 and " use=now trust=1" or ""
       said, status = shell.mneme(dir, command .. now)
       local what = ("%s; mneme %s%s: %s"):format((damage[2]:gsub("F", file)), command, now, said)
-      local last = said:gsub("\nr/report.html\n$", "\n"):match "([^\n]+)\n$"
+      local last = said:match "([^\n]+)\n$"
       if k == 0 and gone then t.ok(status == 0 and not said:find "warning", what)
       else
-        t.eq(status == 0, command == "report r", what)
+        t.ok(status ~= 0, what)
         t.ok(not said:find "attempt to index" and said:find(k > 0 and damage[3] or file, 1, k == 0), what)
         t.ok(last:find "%f[%w]r: " and last:find(file, 1, true) and last:find("use=stored .*r/source/" .. file:gsub("%p", "%%%0")), what)
       end

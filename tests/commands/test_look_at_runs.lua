@@ -43,7 +43,7 @@ for k, case in ipairs(covering()) do
 end
 t.test("the part is no small one", function() t.ok(count >= 60, count) end)
 
-t.test("a report of a study with a gate of the script's own, by PPO, plays an episode of each claim", function()
+t.test("a report of a study with a gate of the script's own, by PPO, has each claim", function()
   files.write(folder .. "/gates.lua", { [[
 local mn = require "mneme"
 mn.gates.keys = { doc = "keys alone", gamma = function(_, K) return K end }
@@ -56,7 +56,7 @@ return mn.study { title = "Gates", question = "Which?", of = "overwrite", axes =
   shell.fine(folder, "sweep gates.lua jobs=1")
   local said, status = shell.mneme(folder, "report runs/gates")
   t.ok(status == 0 and not said:find "warning", said)
-  t.ok(files.read(folder .. "/runs/gates/report.html"):find("episode-1", 1, true), "no episode")
+  t.ok(files.read(folder .. "/runs/gates/report.html"):find("Gates help.", 1, true), "no claim")
 end)
 
 t.test("an environment of a file, by mneme run train: other settings of the tools' own", function()

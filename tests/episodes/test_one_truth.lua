@@ -185,17 +185,25 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
   end)
 
   t.test(name .. ": credit says what a gradient does not show", function()
-    local text = learn_rig.mneme(("credit %s episodes=4"):format(run))
+    local text = learn_rig.mneme(("credit %s"):format(run))
     t.ok(text:find("mneme where", 1, true) and text:find "held firmly", text)
   end)
 
-  -- What an episode's page says of a cell, what a report's episode says is used, and the sentences of both are what the map's file has.
+  -- What an episode's page says of a cell and of what is used, and the sentences of it and of a report are what the map's file has.
   if name == "agalite" then t.test(name .. ": every number of the page and of a report is the map's", function()
     local node = shell.has "nodejs" and "nodejs" or shell.has "node" and "node" or t.skip "no node is installed (apt-get install nodejs)"
     local told = learn_rig.mneme(("where %s out=%s/map.json"):format(run, run)):gsub("%s+", " ")
     local of, at, texts = json.decode((files.read(run .. "/map.json"))), {}, {}
     for c, step in ipairs(of.steps) do at[step] = c end
-    for _, words in ipairs { "view %s scene=where wait=60 out=%s/page.html", "report %s out=%s/report.html" } do
+    local function told_by(page, text)
+      local sentences = 0
+      for sentence in (text .. " "):gmatch "(.-%.) " do
+        t.ok(told:find(sentence, 1, true), ("%s: %s\n%s"):format(page, sentence, told))
+        sentences = sentences + (sentence:find "%d" and 1 or 0)
+      end
+      t.ok(sentences >= 2, text)
+    end
+    for _, words in ipairs { "view %s scene=where wait=60 out=%s/page.html", "view %s scene=tmaze wait=60 out=%s/tmaze.html" } do
       learn_rig.mneme(words:format(run, run))
       local page = run .. words:match "/%w+%.html"
       local pipe = io.popen(([[%s -e 'const h = fs.readFileSync(process.argv[1], "utf8"), p = h.match(/class="mn-data">([^<]*)</)[1];
@@ -204,13 +212,10 @@ for _, case in ipairs { { "agalite", "core.n_layers=2 core.d_model=32 core.d_hea
       texts[#texts + 1] = pipe:read "*a":gsub("\226\136\146", "-")
       pipe:close()
       -- Which part lost the cue is the one sentence for which `where` asks further episodes.
-      local story, sentences = files.read(page):match 'mn%-story">([^<]*)', 0
-      for sentence in (story:gsub("^%d+ episodes: ", ""):gsub(" Which part lost.*", "") .. " "):gmatch "(.-%.) " do
-        t.ok(told:find(sentence, 1, true), ("%s: %s\n%s"):format(page, sentence, told))
-        sentences = sentences + (sentence:find "%d" and 1 or 0)
-      end
-      t.ok(sentences >= 2, story)
+      told_by(page, (files.read(page):match 'mn%-story">([^<]*)':gsub("^%d+ episodes: ", ""):gsub(" Which part lost.*", "")))
     end
+    learn_rig.mneme(("report %s out=%s/report.md"):format(run, run))
+    told_by("report", files.read(run .. "/report.md"):match "What the memory does\n+[^:]*: ([^\n]*)")
     local checked, marks = 0, 0
     for r, row in ipairs(of.rows) do
       t.eq(row.part, map.rows[r].word)

@@ -1,5 +1,5 @@
 -- fixtures.lua -- recorded values of other programs (tests/fixtures/*.safetensors) compared with the results of this engine.
---   luajit tests/support/fixtures.lua FILE.safetensors ...      one line a file; a core of yours is named by its file, core = "cores/mine.lua"
+--   luajit tests/support/fixtures.lua [device=cuda] FILE.safetensors ...      one line a file; a core of yours is named by its file, core = "cores/mine.lua"
 -- A file's metadata name what is built; its parameters are loaded, it runs forward and backward, and every value is compared.  The error of a tensor is
 -- max |got - expected| / max(max |expected|, 1e-3 x the largest of its group); the groups are output.*, final.* and grad.*.  Of a core that differs, the
 -- line says how far its worst tensor moves where the last bit of inputs, parameters and states changes: an error of that size is rounding, whatever the
@@ -177,5 +177,9 @@ function fixtures.run(paths, say)
   return status
 end
 
-if here then os.exit(fixtures.run(arg, print)) end
+if here then
+  local device = arg[1] and arg[1]:match "^device=(.*)$"
+  if device then require("mneme.base.engine").open(table.remove(arg, 1) and device) end
+  os.exit(fixtures.run(arg, print))
+end
 return fixtures

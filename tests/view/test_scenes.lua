@@ -150,26 +150,6 @@ t.test("numbers in the header stand clear of each other, however large", functio
   end
 end)
 
-t.test("steps ago of a long episode: spans grow, their numbers and the axis' name stand clear of each other", function()
-  for _, n in ipairs { 30, 300 } do
-    local frame = scene_rig.frame({ core = { "galite" }, env = { "tmaze", corridor = 250 } }, n)
-    t.eq(#frame.history, n, "the episode goes on")
-    local ago = setmetatable({ selection = { ago = true } }, { __index = frame })
-    for _, size in ipairs { sizes[2], sizes[3] } do
-      painter:draw(scene.load "mind", ago, size[1], size[2])
-      check_page(("mind, %d steps ago, %dx%d"):format(n, size[1], size[2]), painter, size[1], size[2])
-      local numbers, at = {}, nil
-      for _, box in ipairs(text_boxes(painter)) do if box.text == "steps ago" then at = box.y0 end end
-      for _, box in ipairs(text_boxes(painter)) do if box.y0 == at and box.text:find "^%d+$" then numbers[#numbers + 1] = box end end
-      table.sort(numbers, function(a, b) return a.x0 < b.x0 end)
-      t.ok(#numbers >= 2, ("%d numbers, %d steps, %d wide"):format(#numbers, n, size[1]))
-      for i = 2, #numbers do t.ok(tonumber(numbers[i].text) < tonumber(numbers[i - 1].text), "the longest ago first") end
-      local a, b = tonumber(numbers[1].text), tonumber(numbers[2].text)
-      if n > 30 then t.ok(a - b > 5 * (tonumber(numbers[#numbers - 1].text) - tonumber(numbers[#numbers].text)), "spans grow") end
-    end
-  end
-end)
-
 t.test("numbers that are not finite do not stop the picture", function()
   local stepper, film = random_stepper.new {}, frames.new()
   for _, bad in ipairs { 0 / 0, math.huge, -math.huge } do

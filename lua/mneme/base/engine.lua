@@ -62,7 +62,7 @@ function engine.check(result)
   if result == nil or result == -1 then
     local message = ffi.string(C.mn_error(engine.ctx))
     local odd = message:find "%] is NaN" or message:find "is %-?nan, expected a number"     -- as debug says it
-    errors.raise(message, { status = odd and 3 or nil })
+    errors.raise(message, { status = odd and 3 or nil, hint = message:find " is missing$" and errors.traps.nil_field() or nil })
   end
   return result
 end

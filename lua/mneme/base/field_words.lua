@@ -323,7 +323,7 @@ return {
   { "kind of thing", "checkpoints ckpts", "ls RUN/checkpoints; mneme list runs says how far each run is" },
   { "kind of thing", "metrics curves logs", "mneme compare RUN lists a run's curves" },
   { "kind of thing", "papers paper sources literature references", "mneme help docs; each core's page has its source: mneme help gru" },
-  { "kind of thing", "complexity", "costs" },
+  { "kind of thing", "complexity costs", "cores" },
   -- ---- curves and words of help ----
   { "curve for by =", "reward rewards return returns episode_reward ep_rew_mean episodic_return rollout/ep_rew_mean",
     "charts/episodic_return: the sum of an episode's rewards" },

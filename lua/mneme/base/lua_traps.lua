@@ -159,6 +159,21 @@ local function missing_field(line, name, found)
   end
 end
 
+---What the user's line reads that is nil, such as a misspelt self.bnus: for "mul: b is missing".
+---@return string? hint
+function traps.nil_field()
+  local level, info = user_level()
+  if not level then return nil end
+  local line, found = (line_of(info.source, info.currentline) or ""):gsub("%-%-.*", ""):gsub('"[^"]*"', '""'), variables(level)
+  for path, name in line:gmatch "%f[%w_]([%a_][%w_.]*)%.([%a_][%w_]*)%f[^%w_]" do
+    local value = resolve(path, found)
+    if type(value) == "table" and field(value, name) == nil and rawget(value, name) ~= false then
+      local near = errors.nearest(name, keys_of(value))
+      return ("%s.%s is nil"):format(path, name) .. (near and ("; did you mean '%s'?"):format(near) or "")
+    end
+  end
+end
+
 ---A hint for an error of Lua itself in the user's code; call it where the error was raised, as a handler of xpcall does.
 ---@param message string "script.lua:3: attempt to index field 'x' (a nil value)"
 ---@return string?

@@ -254,7 +254,7 @@ help.named = named_texts
 local function kind_text(kind)
   local rows = {}
   for i, thing in ipairs(catalogue.list(kind)) do rows[i] = { thing.name, thing.doc } end
-  return layout.list(rows)
+  return columns(rows)
 end
 help.kind = kind_text
 
@@ -292,7 +292,7 @@ local function studies_text()
     local path = registry.file("experiments", thing.name, "experiment")
     if (files.read(path)):find "mn%.study" then rows[#rows + 1] = { thing.name, thing.doc } end
   end
-  return "experiments that are studies: a grid of settings and seeds, with claims (docs/studies.md)\n" .. layout.list(rows)
+  return "experiments that are studies: a grid of settings and seeds, with claims (docs/studies.md)\n" .. columns(rows)
     .. "axes, runs, claims, time: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
 end
 

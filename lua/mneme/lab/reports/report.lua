@@ -16,6 +16,7 @@ local folder = require "mneme.lab.study.folder"
 local result_archive = require "mneme.lab.study.result_archive"
 local html = require "mneme.lab.reports.page.html"
 local kept_file = require "mneme.lab.reports.kept_file"
+local report_memory = require "mneme.lab.reports.report_memory"
 local report_method = require "mneme.lab.reports.report_method"
 local next_step = require("mneme.base.terminal").next_step
 local format = require "mneme.base.format"
@@ -178,6 +179,7 @@ local function compose(study, source, options)
   report_results.published(out, study, spec, texts.published_values)
   part(3, "numbers")
   report_results.write(out, study, spec)
+  filled(3, "remembers", function() report_memory.write(out, study) end)
   write "beyond"
   part(2, "method")
   write("model", 3, report_method.model)
