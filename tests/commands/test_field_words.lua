@@ -20,7 +20,7 @@ end
 
 local known = { core = set_of(registry.names "cores"), environment = set_of(catalogue.names "envs"), learner = set_of(catalogue.names "learners"),
   setting = set_of { "core", "learner", "num_envs", "hidden", "corridor", "seeds", "jobs", "env", "minibatches" }, command = {},
-  ["kind of thing"] = set_of { "costs", "runs", unpack(catalogue.kinds) } }
+  ["kind of thing"] = set_of { "runs", unpack(catalogue.kinds) } }
 for _, s in ipairs(config.standard) do known.setting[s[1]] = true end
 for key in pairs(learner_settings.keys) do known.setting[key] = true end
 known.argument = { time_limit = true, key = true }           -- every environment has it; key=value

@@ -7,6 +7,8 @@
 -- ok, and the line says how many times it is.
 local here = arg and arg[0] and arg[0]:match "^(.*)tests/support/fixtures%.lua$"
 if here then package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path end
+local device = here and arg[1] and arg[1]:match "^device=(.*)$"
+if device then require("mneme.base.engine").open(table.remove(arg, 1) and device) end            -- before a part opens the CPU
 local attention_fixtures = require "tests.support.attention_fixtures"
 local core = require "mneme.models.core"
 local errors = require "mneme.base.errors"
@@ -177,9 +179,5 @@ function fixtures.run(paths, say)
   return status
 end
 
-if here then
-  local device = arg[1] and arg[1]:match "^device=(.*)$"
-  if device then require("mneme.base.engine").open(table.remove(arg, 1) and device) end
-  os.exit(fixtures.run(arg, print))
-end
+if here then os.exit(fixtures.run(arg, print)) end
 return fixtures

@@ -254,7 +254,7 @@ help.named = named_texts
 local function kind_text(kind)
   local rows = {}
   for i, thing in ipairs(catalogue.list(kind)) do rows[i] = { thing.name, thing.doc } end
-  return columns(rows)
+  return layout.list(rows)
 end
 help.kind = kind_text
 
