@@ -363,12 +363,12 @@ end
 
 ---The displayed episode as a page keeps it.
 ---@param shown Viewer without controls
----@param options table? { open = the step to show first, 0; seconds = 0: that panels may compute in all; width, height of the page,
----  theme of its picture, on = function(i, n): after each step }
+---@param options table? { open = the step to show first, 0; most = steps, of a longer episode the first ones, 2000; seconds = 0: that panels may
+---  compute in all; width, height of the page, theme of its picture, on = function(i, n): after each step }
 ---@return table data { title, source, story, steps = sentences, outcomes, width, height, left_out, most_steps, open, picture, packed = what painter.js reads }
 function episode_data.of(shown, options)
   options = options or {}
-  local most, deadline = MOST_STEPS, C.mn_clock(false) + (options.seconds or 0)
+  local most, deadline = options.most or MOST_STEPS, C.mn_clock(false) + (options.seconds or 0)
   local width, height = options.width or scene.default_width, options.height or scene.default_height
   if shown.at == 0 then shown:forward() end
   while shown:tick_of(1).step < most and not shown:ended() and shown:forward() do end
