@@ -1,7 +1,7 @@
 -- test_endless.lua -- Memory Gym's endless tasks: step by step and pixel by pixel what memory-gym did with the same commands and paths
 -- (tests/reference/endless.py); how far each lasts is its score.
 local t = require "tests.harness"
-local crc32 = require "tests.support.crc32"
+local crc32 = require("mneme.base.zlib").crc32
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local registry = require "mneme.base.registry"

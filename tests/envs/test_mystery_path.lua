@@ -3,7 +3,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local t = require "tests.harness"
-local crc32 = require "tests.support.crc32"
+local crc32 = require("mneme.base.zlib").crc32
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs.env"
 local files = require "mneme.base.files"

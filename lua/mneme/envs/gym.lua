@@ -14,7 +14,9 @@ local scripted = require "mneme.envs.scripted"
 local spaces = require "mneme.envs.spaces"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
+local lazy = require "mneme.base.lazy"
 local terminal = require "mneme.base.terminal"
+local zlib = lazy "mneme.base.zlib"
 
 local C = engine.C
 local WORKER = debug.getinfo(1, "S").source:match "^@(.*)gym%.lua$" .. "gym_worker.py"
@@ -214,19 +216,6 @@ local function mark(self, obs)
   end
 end
 
--- The checksum of an observation, as zlib has it.
-local crc_of = {}
-for k = 0, 255 do
-  local x = k
-  for _ = 1, 8 do x = bit.bxor(bit.rshift(x, 1), bit.band(x, 1) == 1 and 0xEDB88320 or 0) end
-  crc_of[k] = x
-end
-local function crc32(data, bytes)
-  local crc, p = -1, ffi.cast("const uint8_t *", data)
-  for k = 0, bytes - 1 do crc = bit.bxor(bit.rshift(crc, 8), crc_of[bit.band(bit.bxor(crc, p[k]), 255)]) end
-  return bit.bnot(crc) % 2 ^ 32
-end
-
 -- What names the place of environment i: where it is, or where the rollout began in which a worker failed.
 local function place_here(self, i)
   local note, actions, size = self.notes[i], json.array {}, self.actions.size
@@ -241,7 +230,7 @@ local function place_here(self, i)
     end
     actions[t - first + 1] = one
   end
-  return { id = self.id, stream = json.array(note.stream), episode = episode, actions = actions, seen = crc32(obs + i * self.size, self.obs_bytes) }
+  return { id = self.id, stream = json.array(note.stream), episode = episode, actions = actions, seen = zlib.crc32(obs + i * self.size, self.obs_bytes) }
 end
 
 ---An environment of Gymnasium.  Its observation is one array: a picture (u8, [y, x, channels]), or numbers (f32): Discrete as one-hots, Dict by

@@ -1,10 +1,9 @@
 -- npz.lua -- writes arrays as NumPy's .npz, an uncompressed zip of .npy files, for other programs:
 -- numpy.load(path)["rewards"].
-local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local zlib = require "mneme.base.zlib"
 
-ffi.cdef "unsigned long crc32(unsigned long crc, const void *data, unsigned int bytes);"
 local kinds = { f32 = { "<f4", 4 }, i32 = { "<i4", 4 }, u8 = { "|u1", 1 } }
 local LARGEST = 2 ^ 32 - 1                      -- of one array, and of the file: a zip without extensions
 
@@ -33,7 +32,6 @@ local npz = {}
 ---Write arrays: the whole file or nothing.  Equal arrays give equal bytes.
 ---@param list table[] { name =, dtype = "f32"|"i32"|"u8", shape = integer[], data = pointer to that many numbers }
 function npz.write(path, list)
-  local zlib = ffi.load "libz.so.1"
   local pieces, directory, at = {}, {}, 0
   local function add(data, bytes) pieces[#pieces + 1], at = { data, bytes }, at + bytes end
   for _, array in ipairs(list) do
@@ -43,8 +41,7 @@ function npz.write(path, list)
     if at + #head + size > LARGEST - 1e6 then
       errors.fail(("%s: %s has %.1f GB; a .npz holds at most 4"):format(path, array.name, size / 1e9))
     end
-    local crc = zlib.crc32(0, head, #head)
-    crc = tonumber(zlib.crc32(crc, array.data, size))
+    local crc = zlib.crc32(array.data, size, zlib.crc32(head, #head))
     local fields = common(crc, #head + size, name)
     directory[#directory + 1] = "PK\1\2" .. number(20, 2) .. fields .. number(0, 2) .. number(0, 2) .. number(0, 2) .. number(0, 4)
       .. number(at, 4) .. name

@@ -4,16 +4,14 @@ local ffi = require "ffi"
 local bit = require "bit"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
-local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local scene = require "mneme.insight.view.scene"
+local zlib = require "mneme.base.zlib"
 
 ffi.cdef [[
 typedef struct mn_heat { int rows, cols, map; float lo, hi; const float *values; } mn_heat;
 mn_heat mn_canvas_heat_at(const mn_canvas *c, int text);
-int compress2(uint8_t *to, unsigned long *length, const char *from, unsigned long bytes, int level);
-unsigned long compressBound(unsigned long bytes);
 ]]
 
 local C = engine.C
@@ -264,15 +262,6 @@ local function base64(bytes)
   return ffi.string(out, at)
 end
 
-local zlib
-local function compressed(text, level)
-  zlib = zlib or ffi.load "libz.so.1"                         -- FreeType, which measures the letters, needs it as well
-  local room = ffi.new("unsigned long[1]", zlib.compressBound(#text))
-  local out = ffi.new("uint8_t[?]", room[0])
-  if zlib.compress2(out, room, text, #text, level) ~= 0 then errors.fail "no memory to compress an episode's page" end
-  return ffi.string(out, room[0])
-end
-
 -- The page as last drawn, as a picture.
 local function picture(painter)
   local path = os.tmpname()
@@ -346,7 +335,7 @@ function Film:packed(head, width, height, level, shapes)
   for key, value in pairs { width = width, height = height, themes = themes, ramps = ramps, colours = self.colours.list, strings = self.strings.list,
     lists = self.lists.list, heats = columns(self.heats.list, 7), shapes = shapes, numbers = self.numbers.list,
     images = self.images.list, pages = self.pages } do head[key] = value end
-  return compressed(json.encode(head) .. "\0" .. table.concat(self.bytes), level)
+  return zlib.compress(json.encode(head) .. "\0" .. table.concat(self.bytes), level)
 end
 
 ---What a painter has drawn, as one page that is shown now.
