@@ -3,10 +3,12 @@ local ffi = require "ffi"
 local contract_rig = require "mneme.models.contract_rig"
 local expect = require "mneme.models.expect"
 local implicit_attention = require "mneme.models.implicit_attention"
-local reads = require("mneme.models.core").reads
 local tensor = require "mneme.tensor.tensor"
 
 local rig = {}
+local with_weights = { "gated", "kept", "delta", "fastweight", "gated_delta", "bonus", "unlearned", "averages", "softmax" }       -- a step of the past has one
+local has_weights = {}
+for _, way in ipairs(with_weights) do has_weights[way] = true end
 
 -- What a head reads is linear in the values: with the value of step j at 1 and all others at 0 it reads the weight of step j, which must be
 -- the one that implicit_attention.lua computes from the probes, up to a factor of each head (the normaliser).
@@ -104,7 +106,7 @@ function rig.measure_reading(c)
     local now, read, heads = rig.look(c, stream)
     if not read then return nil end
     linear = linear and is_linear(read)
-    for _, way in ipairs(reads.with_weights) do
+    for _, way in ipairs(with_weights) do
       local ok, agrees = pcall(agreement, way, now, read, heads)
       if ok and agrees then list[way] = math.min(list[way] or 1, agrees) end
     end
@@ -117,7 +119,7 @@ end
 ---@param linear boolean?
 ---@return string? way nil: there is none
 function rig.best_reading(found, linear)
-  for _, way in ipairs(found and linear and reads.with_weights or {}) do
+  for _, way in ipairs(found and linear and with_weights or {}) do
     if (found[way] or 0) > rig.CLOSE then return way end
   end
 end
@@ -145,7 +147,7 @@ function rig.holds(settings)
   expect.ok((next(c.states) ~= nil), ("reads = \"%s\", but it has no state"):format(c.reads))
   local found, linear = rig.measure_reading(c)
   local other = rig.best_reading(found, linear)
-  if not reads.has_weights(c.reads) then
+  if not has_weights[c.reads] then
     return expect.ok(not other, ("reads = \"%s\", measured: weights as of reads = \"%s\""):format(c.reads, tostring(other)))
   end
   if c.approximates or c.reads == "softmax" and not linear then return end      -- its weights are another memory's, or of chunks

@@ -43,7 +43,6 @@ local ways = {
 }
 local reads = {
   known = ways,
-  with_weights = { "gated", "kept", "delta", "fastweight", "gated_delta", "bonus", "unlearned", "averages", "softmax" },       -- a step has one
 }
 
 ---Refuse an unknown word; nil is allowed.
@@ -54,12 +53,6 @@ function reads.check(word, core, build)
   if word ~= nil and not ways[word] then
     errors.unknown(("core %s: reads ="):format(core), tostring(word), tables.keys(ways), nil, errors.position_of(build))
   end
-end
-
----Does a step of the past have a weight in this way of reading?
-function reads.has_weights(way)
-  for _, one in ipairs(reads.with_weights) do if one == way then return true end end
-  return false
 end
 
 ---@class Core
