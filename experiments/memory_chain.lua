@@ -3,13 +3,16 @@
 -- all steps of the episode.  A bit is shown at first and asked for at the end; nothing in between can be done wrong.
 -- "That keeps": its gates begin by keeping as long as the chain is (core.remember=chrono); minGRU's published ones begin with a half-life of one step.
 -- RTU's that keep have radii and phases as LRU's for long sequences: channels that turn by less each step.  Of AGaLiTe's wide and narrow heads the narrow
--- ones read an average that no wave turns over, and join what they read to an observation by a sum.
+-- ones read an average that no wave turns over, and join what they read to an observation by a sum.  AGaLiTe that keeps reads observations as they are
+-- (flow=postnorm), with keys that are never 0, and divides by nothing: a rare large input outweighs many small ones.
 local mn = require "mneme"
 
 local rtu, mingru, keeps = { "rtu", d_model = 32 }, { "mingru", d_model = 32 }, { "mingru", d_model = 32, remember = "chrono" }
 local agalite = { "agalite", n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, r = 1, remember = "chrono" }
 local slow = { "rtu", d_model = 32, r_min = 0.99, max_phase = 0.314 }
 local narrow = { "agalite", n_layers = 1, d_model = 32, d_head = 4, n_heads = 8, d_ffn = 32, r = 1, form = "paper", flow = "residual", remember = "chrono" }
+local steady = { "agalite", n_layers = 1, d_model = 32, d_head = 16, n_heads = 2, d_ffn = 32, r = 1, form = "paper", flow = "postnorm", feature = "outer_elu1",
+  embed_act = "none", normalise = false, remember = "128" }
 local memories = {
   { label = "rtu, exact", set = { core = rtu, credit = "exact" } }, { label = "rtu, trace", set = { core = rtu, credit = "trace" } },
   { label = "mingru that keeps, exact", set = { core = keeps, credit = "exact" } },
@@ -18,6 +21,7 @@ local memories = {
   { label = "agalite, exact", set = { core = agalite, credit = "exact" } },
   { label = "rtu that keeps, exact", set = { core = slow, credit = "exact" } }, { label = "rtu that keeps, trace", set = { core = slow, credit = "trace" } },
   { label = "agalite of narrow heads, exact", set = { core = narrow, credit = "exact" } },
+  { label = "agalite that keeps, exact", set = { core = steady, credit = "exact" } },
   { label = "gru, trace", set = { core = { "gru", d_model = 32 }, credit = "trace" } },
 }
 
@@ -51,5 +55,5 @@ return mn.study {
   },
   references = { { "guessing", y = 0.5, of = "score", source = "two bits, even odds" } },
   claims = { solves(128, "rtu"), solves(128, "mingru that keeps"), solves(32, "mingru"), learns "rtu that keeps", learns "mingru that keeps",
-    learns "agalite of narrow heads" },
+    learns "agalite of narrow heads", learns "agalite that keeps" },
 }
