@@ -1,5 +1,5 @@
 -- harness.lua -- what a test file needs: t.test(name, f), t.skip, t.fails, and t.eq, t.near, t.ok, t.raises of models/expect.lua.
-local golden = require "tests.support.golden_errors"
+local golden_errors = require "tests.support.golden_errors"
 local processor_time = require "tests.support.processor_time"
 _G.pairs = require("mneme.base.luajit_pairs").pairs      -- as users' files have it
 local t = { passed = 0, failed = 0, skipped = 0, failures = {} }
@@ -17,14 +17,14 @@ local slow = tonumber(os.getenv "MNEME_SLOW")          -- tests that took more s
 function t.test(name, f)
   if only and left_out(name) then return end
   local before = slow and processor_time()
-  golden.enter(name)
+  golden_errors.enter(name)
   local ok, err = xpcall(f, function(e)
     if type(e) == "table" and e.skip == SKIP then return e end
     return debug.traceback(tostring(e), 2)
   end)
   if ok then
     t.passed = t.passed + 1
-    golden.passed(name)
+    golden_errors.passed(name)
   elseif type(err) == "table" then
     t.skipped = t.skipped + 1
     print(("  skipped  %s: %s"):format(name, err.reason))
@@ -56,7 +56,7 @@ end
 function t.fails(f, ...)
   local ok, err = pcall(f, ...)
   if ok then error("expected an error, but nothing was raised", 2) end
-  local got, want = golden.next(err)
+  local got, want = golden_errors.next(err)
   if got ~= want then
     error(("expected the error '%s', got: %s\n(MNEME_GOLDEN=keep luajit tests/run.lua FILE keeps what errors say now)"):format(tostring(want), got), 2)
   end

@@ -107,12 +107,12 @@ t.test("envs: every environment has its line, by each loop; the rows name settin
   local status, said = run("envs", "tmaze")
   t.eq(status, 0, said)
   t.ok(said:find "\ntmaze +1024 +[%d.]+ [kM] +[%d.]+ [kM] +[%d.]+ [kM]  [%d.]+ x PufferLib", said)
-  local list = require("mneme.envs.env").list()
+  local list = require("mneme.envs").list()
   for _, e in ipairs(list) do
     for _, row in ipairs(require("mneme.commands.bench.envs").rows(e.name)) do
       local settings = { num_envs = 1 }
       for key, value in pairs(row[2]) do settings[key] = value end
-      require("mneme.envs.env").new(e.name, settings):close()
+      require("mneme.envs").new(e.name, settings):close()
     end
   end
   t.eq(select(2, run("envs", "tmase")):match "did you mean '(%w+)'", "tmaze")

@@ -4,7 +4,7 @@ local config = require "mneme.runs.config"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local run = require "mneme.runs.run"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local t = require "tests.harness"
 
 local defaults = {

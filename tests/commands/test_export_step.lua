@@ -4,8 +4,8 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local space_kinds = require "mneme.envs.spaces"
-local portable = require "mneme.portable.step_files"
-local portable_agent = require "mneme.portable.agent"
+local step_files = require "mneme.portable.step_files"
+local step_graph = require "mneme.portable.step_graph"
 local shell = require "tests.support.shell"
 local step_rig = require "tests.support.step_rig"
 local t = require "tests.harness"
@@ -66,9 +66,9 @@ end
 -- An agent's exported files, and what the engine computes.
 local function export(name, agent, env, endings, gradient)
   local one = { name = name, agent = agent }
-  for _, ending in ipairs(endings or { "h" }) do portable.write(("%s/%s.%s"):format(dir, name, ending), agent, env, "a test") end
+  for _, ending in ipairs(endings or { "h" }) do step_files.write(("%s/%s.%s"):format(dir, name, ending), agent, env, "a test") end
   one.run = step_rig.run(agent, STEPS)
-  if gradient then one.run.gradient = step_rig.run(agent, 6, portable_agent.graph(agent, true)) end
+  if gradient then one.run.gradient = step_rig.run(agent, 6, step_graph.graph(agent, true)) end
   return one
 end
 
@@ -120,7 +120,7 @@ local function every_core()
   all = {}
   for i, name in ipairs(mn.names "cores") do
     local env = mn.env("tmaze", { num_envs = 2, corridor = 5 })
-    all[i] = export(name, step_rig.agent(step_rig.small(name), env), env, portable.endings, true)
+    all[i] = export(name, step_rig.agent(step_rig.small(name), env), env, step_files.endings, true)
   end
   return all
 end
@@ -183,7 +183,7 @@ local function kinds()
   local function add(name, env, core, options, change)
     local agent = step_rig.agent(core or step_rig.small "gru", env, options)
     if change then change(agent) end
-    list[#list + 1] = export(name, agent, env, portable.endings)
+    list[#list + 1] = export(name, agent, env, step_files.endings)
   end
   local flat = { shape = { 5 }, dtype = "f32" }
   local tmaze = mn.env("tmaze", { num_envs = 2, corridor = 5 })
@@ -236,7 +236,7 @@ t.test("mneme export writes every form of a run; an op that is not known is name
   own_core("leaky", "next = next * 1")
   own_core("sorted", "next = mn.sort(next)")
   said "run train env=tmaze core=leaky core.d_model=4 steps=256 num_envs=4 run=own threads=1 norm_obs=1"
-  for _, ending in ipairs(portable.endings) do
+  for _, ending in ipairs(step_files.endings) do
     said(("export own to=2-own.%s"):format(ending))
     t.ok(#files.read(("%s/2-own.%s"):format(dir, ending)) > 1000, ending)
   end

@@ -3,7 +3,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local metrics_reader = require "mneme.runs.metrics_reader"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local run_list = require "mneme.commands.run_list"
 local shell = require "tests.support.shell"
 

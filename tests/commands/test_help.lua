@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local encoder_attention = require "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
 local config = require "mneme.runs.config"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local dataset = require "mneme.envs.dataset"
 local engine = require "mneme.base.engine"
 local gated_linear = require "mneme.models.gated_linear"
@@ -36,7 +36,7 @@ t.test("help knows every setting of scripts, learners, cores, attentions, enviro
   for _, setting in ipairs(config.standard) do knows(setting[1], "every script") end
   for key in pairs(learner_settings.keys) do knows(key, "learners") end
   for _, list in ipairs { "cores", "attentions", "datasets" } do
-    local of = ({ cores = core, attentions = encoder_attention, datasets = dataset })[list]
+    local of = ({ cores = cores, attentions = encoder_attention, datasets = dataset })[list]
     for _, name in ipairs(registry.names(list)) do
       for key in pairs(of.definition(name).config or {}) do t.ok(topics[key], ("%s: mneme help %s knows nothing"):format(name, key)) end
     end

@@ -1,12 +1,12 @@
 -- test_terminal.lua -- what a person sees: every command and topic fits the terminal, the progress bar never wraps, each command names
 -- the next one, and what takes long says so.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local help = require "mneme.commands.help"
 local layout = require "mneme.base.layout"
 local nn = require "mneme.tensor.nn"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local progress = require "mneme.base.progress"
 local pty = require "tests.support.pty"
 local registry = require "mneme.base.registry"

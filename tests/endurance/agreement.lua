@@ -8,7 +8,7 @@ local here = arg[0]:match "^(.*)tests/endurance/agreement%.lua$" or "./"
 package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" .. here .. "?.lua;" .. package.path
 local contributions = require "mneme.insight.episodes.contributions"
 local frames = require "mneme.insight.episodes.frames"
-local map_file = require "mneme.insight.episodes.causal_map_file"
+local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local mn = require "mneme"
 
 local EPISODES, STRIP = 96, 12
@@ -96,7 +96,7 @@ for _, run in ipairs(arg) do
   for _, map in ipairs(maps) do
     for _, panel in ipairs(panels) do both = both + correlation(map, panel) / 4 end
   end
-  local stored = map_file.stored({ folder = run }, mn.stepper.from_run(run).steps) or map_of(run, map_file.seed, map_file.episodes)
+  local stored = causal_map_file.stored({ folder = run }, mn.stepper.from_run(run).steps) or map_of(run, causal_map_file.seed, causal_map_file.episodes)
   print(("| %s | %.2f | %.2f | %.2f | %.2f | %.2f |"):format(run, one, other, both, math.sqrt(math.max(0, one * other)),
     correlation(by_map(stored, true), by_panel(run, 5, stored))))
   io.stdout:flush()

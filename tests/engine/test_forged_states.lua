@@ -2,7 +2,7 @@
 -- engine refuses them, or goes on as from any other state.  What episodes come to is never refused.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
 local forge = require "tests.fuzz.forge"
 

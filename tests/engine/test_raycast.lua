@@ -2,7 +2,7 @@
 -- through three dimensions: no level camera, no rays of columns, every wall a box.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local env_rig = require "tests.support.env_rig"
 
 local SIDE, BORDER = 64, 2

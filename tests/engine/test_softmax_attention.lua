@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local contract_rig = require "mneme.models.contract_rig"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local C, ops = engine.C, mn.ops
 
 local streams = 0
@@ -328,7 +328,7 @@ end)
 -- ---- the cores ----
 
 t.test("gtrxl has the published number of parameters; its idle biases have no gradient", function()
-  t.eq(core.new("gtrxl", {}):describe().parameters, 1584256)
+  t.eq(cores.new("gtrxl", {}):describe().parameters, 1584256)
   local c = contract_rig.build { "gtrxl", memory = 3 }
   c(contract_rig.normal({ 9, 2, c.config.d_in }, 1), nil, contract_rig.warm(c, 2)):sum():backward()
   for name, p in pairs(c:named_parameters()) do
@@ -340,9 +340,9 @@ t.test("gtrxl has the published number of parameters; its idle biases have no gr
 end)
 
 t.test("settings that make no sense", function()
-  t.raises(function() core.new("gtrxl", { flow = "postnorm" }) end, "postnorm")
-  t.fails(function() core.new("gtrxl", { memory = 0 }) end)
-  t.fails(function() core.new("gtrxl", { d_model = 5 }) end)
-  t.fails(function() core.new("transformer", { memory = 2.5 }) end)
-  t.raises(function() core.new("transformer", { flow = "up" }) end, "up")
+  t.raises(function() cores.new("gtrxl", { flow = "postnorm" }) end, "postnorm")
+  t.fails(function() cores.new("gtrxl", { memory = 0 }) end)
+  t.fails(function() cores.new("gtrxl", { d_model = 5 }) end)
+  t.fails(function() cores.new("transformer", { memory = 2.5 }) end)
+  t.raises(function() cores.new("transformer", { flow = "up" }) end, "up")
 end)

@@ -1,9 +1,9 @@
 -- test_action_masks.lua -- masks of actions: what is not allowed is never drawn, in acting, learning, evaluation and play, whatever the agent prefers.
 local t = require "tests.harness"
 local ffi = require "ffi"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
-local games = require "mneme.insight.view.game"
+local games = require "mneme.insight.view.games"
 local mn = require "mneme"
 local rehearsal = require "mneme.envs.rehearsal"
 local scene = require "mneme.insight.view.scene"

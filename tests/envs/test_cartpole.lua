@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local env_rig = require "tests.support.env_rig"

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local ffi = require "ffi"
 local decisions = require "mneme.envs.decisions"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
 local cue_agent = require "tests.support.cue_agent"

@@ -1,7 +1,7 @@
 -- test_diagnostics.lua -- the field's diagnostics of memory against what tests/reference/diagnostics.py recorded of the originals: every observation,
 -- reward and end, with the same random words.  make golden PYTHON=... compares longer recordings.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local json = require "mneme.base.json"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"

@@ -3,13 +3,13 @@
 local t = require "tests.harness"
 local ffi = require "ffi"
 local credit = require "mneme.insight.measure.credit"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local learner_rig = require "tests.support.learner_rig"
 local mn = require "mneme"
 local normaliser = require "mneme.learn.normaliser"
-local parts = require "mneme.envs.observation_parts"
+local observation_parts = require "mneme.envs.observation_parts"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 local observation_torsos = require "mneme.models.observation_torsos"
@@ -245,7 +245,7 @@ t.test("gym: a Dict and a Tuple with a picture are arrays with names; one enviro
       local actions = {}
       for i = 1, n do actions[i] = 0 end
       local obs = env:step(actions)
-      local by_name = parts.lists(env.observation_space.parts, obs:data() + (n - 1) * env.observation_space.shape[1])
+      local by_name = observation_parts.lists(env.observation_space.parts, obs:data() + (n - 1) * env.observation_space.shape[1])
       local eye = by_name.eye or by_name["1"]
       for k = 0, 959 do t.eq(eye[k + 1], k % 256) end
       t.eq(table.concat(by_name.ways or by_name["0"], " "), case.kind == "mixed" and "1 2 0" or "1")

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local env_rig = require "tests.support.env_rig"
 
 local C = engine.C

@@ -1,6 +1,6 @@
 -- test_facts.lua -- facts=1, the fully observed twin of an environment: its observations end with the facts, and nothing else changes.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local ffi = require "ffi"
 
 local drawn = { mystery_path = true, mystery_path_grid = true }      -- pictures, which have no such twin, unless observation=vector

@@ -1,7 +1,7 @@
 -- test_gridworld.lua -- mazes drawn in characters: what their signs do, what is seen of them, and what drawings
 -- are refused.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 
 local UP, DOWN, LEFT, RIGHT = 0, 1, 2, 3
 local UNSEEN, WALL, FLOOR, GOAL, TRAP, CUE, KEY, DOOR, CHOICE, SAYS = 0, 1, 2, 3, 4, 5, 6, 10, 14, 20

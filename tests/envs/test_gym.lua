@@ -8,7 +8,7 @@ ffi.cdef "int setenv(const char *name, const char *value, int overwrite); int ki
 ffi.C.setenv("PYTHON", python, 1)
 
 local engine = require "mneme.base.engine"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local npz_reader = require "tests.support.npz_reader"

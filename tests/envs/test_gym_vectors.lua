@@ -7,7 +7,7 @@ if not python then t.test("gym: vector environments of Gymnasium", function() t.
 ffi.cdef "int setenv(const char *name, const char *value, int overwrite); int kill(int pid, int signal);"
 ffi.C.setenv("PYTHON", python, 1)
 
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"

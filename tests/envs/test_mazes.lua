@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local maze_rig = require "tests.support.maze_rig"
 local rig = require("tests.support.env_rig").rig
 

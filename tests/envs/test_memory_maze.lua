@@ -1,7 +1,7 @@
 -- test_memory_maze.lua -- memory_maze's rules and its window against a second, slow telling of them; its pools of
 -- levels; what it refuses.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local maze_rig = require "tests.support.maze_rig"
 local rig = require("tests.support.env_rig").rig
 

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local scene = require "mneme.insight.view.scene"
 local env_rig = require "tests.support.env_rig"
 

@@ -1,6 +1,6 @@
 -- test_observation_names.lua -- what environments say of their observations: every number has one name, and the named ones hold what they say.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local mn = require "mneme"
 local native = require "mneme.envs.native"
 

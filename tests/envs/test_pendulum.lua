@@ -1,6 +1,6 @@
 -- test_pendulum.lua -- pendulum, whose action is a box: its physics step for step against Gymnasium's, what it clips, what it hides.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local rig = require("tests.support.env_rig").rig

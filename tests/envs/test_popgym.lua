@@ -1,7 +1,7 @@
 -- test_popgym.lua -- POPGym's games of remembering against their rules, written down a second time (game_rig.lua) and
 -- held to episodes of POPGym itself; random play against its figures and theory.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local env_rig = require "tests.support.env_rig"

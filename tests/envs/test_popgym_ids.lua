@@ -1,7 +1,7 @@
 -- test_popgym_ids.lua -- POPGym's 48 IDs, written down from its registry: each leads to an environment with the level, the number of actions and what of
 -- the step before an agent needs; what is no ID is refused.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local mn = require "mneme"
 local native = require "mneme.envs.native"
 

@@ -1,8 +1,8 @@
 -- test_reference.lua -- what random actions, no memory and a perfect memory score: as every environment declares it, against episodes that are played.
 local ffi = require "ffi"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
-local players = require "tests.support.best_players"
+local best_players = require "tests.support.best_players"
 local reference = require "mneme.envs.reference"
 local registry = require "mneme.base.registry"
 local t = require "tests.harness"
@@ -272,7 +272,7 @@ end)
 
 t.test("what is declared of a perfect memory is what the best player known reaches, on every level", function()
   math.randomseed(4)
-  for name, choice_of in pairs(players) do
+  for name, choice_of in pairs(best_players) do
     local few = name:find "pendulum" and 24 or name == "mystery_path_endless" and 8 or 100
     for _, settings in ipairs(cases[name] or by_level) do
       local env = made(name, settings, few, 33)

@@ -1,7 +1,7 @@
 -- test_scripted.lua -- environments made of Lua functions keep the contract of those made of C.
 local t = require "tests.harness"
 local C = require("mneme.base.engine").C
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local tensor = require "mneme.tensor.tensor"
 local env_rig = require "tests.support.env_rig"
 

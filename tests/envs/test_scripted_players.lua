@@ -2,7 +2,7 @@
 -- one of the wrong kind in between; what is dealt; settings.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local env_rig = require "tests.support.env_rig"
 local game_rig = require "tests.support.game_rig"
 

@@ -1,7 +1,7 @@
 -- test_scripted_saves.lua -- environments made of Lua functions: loops over names have one order in every process, what is saved
 -- comes back with its identity, and a rehearsal before the training finds what a resume would change.
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local luajit_pairs = require "mneme.base.luajit_pairs"
 local rehearsal = require "mneme.envs.rehearsal"

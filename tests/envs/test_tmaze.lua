@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local env_rig = require "tests.support.env_rig"
 
 local C, act, rig, roll = engine.C, env_rig.act, env_rig.rig, env_rig.roll

@@ -3,7 +3,7 @@
 -- copies that are saved, restored and cloned at any step, and errors that change nothing.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local env_rig = require "tests.support.env_rig"
 local tensor = require "mneme.tensor.tensor"
 

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local example_random = require "mneme.envs.example_random"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local mn = require "mneme"
 local readings = require "mneme.insight.measure.readings"
 local ridge = require "mneme.insight.measure.ridge"

@@ -21,14 +21,14 @@ local metrics_reader = require "mneme.runs.metrics_reader"
 local model_sizes = require "mneme.lab.study.model_sizes"
 local report_markdown = require "mneme.lab.reports.report_markdown"
 local resources = require "mneme.runs.resources"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local run_list = require "mneme.commands.run_list"
 local run_sources = require "mneme.runs.run_sources"
 local safetensors = require "mneme.tensor.safetensors"
 local sealed = require("mneme.base.json").sealed
 local scene = require "mneme.insight.view.scene"
 local script = require "mneme.runs.script"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local trainer = require "mneme.learn.trainer"
 local report_results = require "mneme.lab.reports.report_results"
 
@@ -184,17 +184,17 @@ return function(target, block)
   end)
 
   target("study", function()
-    local study = absent("result%.json$", folder.load, "fuzz")
+    local study = absent("result%.json$", study_folder.load, "fuzz")
     if not study then return end
-    folder.groups(study.runs)
-    for _, c in ipairs(study.runs) do folder.number(c, "score") end
+    study_folder.groups(study.runs)
+    for _, c in ipairs(study.runs) do study_folder.number(c, "score") end
   end)
 
   target("result", function()
-    local result = folder.result "fuzz"
+    local result = study_folder.result "fuzz"
     local sum = 0
     for _, value in pairs(result.metrics or {}) do sum = sum + value end
-    folder.number({ metrics = result.metrics or {}, resources = result.resources }, "wall_s")
+    study_folder.number({ metrics = result.metrics or {}, resources = result.resources }, "wall_s")
   end)
 
   target("archive", function()

@@ -2,8 +2,7 @@
 -- has the same bits as on the CPU in all that it shows and keeps.  A rollout is stepped without looking.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local env = require "mneme.envs.env"
-local envs = require "mneme.commands.bench.envs"
+local envs = require "mneme.envs"
 local t = require "tests.harness"
 local devices = require "tests.gpu.device"
 
@@ -50,7 +49,7 @@ local function cases_of(name)
     known[key] = true
   end
   add {}
-  for _, row in ipairs(envs.rows(name)) do add(row[2]) end
+  for _, row in ipairs(require("mneme.commands.bench.envs").rows(name)) do add(row[2]) end
   for _, settings in ipairs(more[name] or {}) do add(settings) end
   return list
 end
@@ -132,7 +131,7 @@ local function actions_for(vec, copies)
   return actions
 end
 
-for _, e in ipairs(env.list()) do
+for _, e in ipairs(envs.list()) do
   for _, settings in ipairs(cases_of(e.name)) do
     t.test(("gpu envs: %s, %s"):format(e.name, describe(settings)), function()
       local pictures = settings.observation == "pixels"

@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local learner_rig = require "tests.support.learner_rig"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local registry = require "mneme.base.registry"
 local C, ctx = engine.C, engine.ctx
 
@@ -17,7 +17,7 @@ local parameters, put, gradients = learner_rig.parameters, learner_rig.put, lear
 local function each(what, f)
   for _, name in ipairs(registry.names "cores") do
     t.test(name .. ": " .. what, function() f(name) mn.clear_tape() end)
-    if core.definition(name).config.sees then
+    if cores.definition(name).config.sees then
       t.test(name .. " sees=rollout: " .. what, function() f { name, sees = "rollout" } mn.clear_tape() end)
     end
   end
@@ -240,7 +240,7 @@ end)
 
 t.test("an environment or an agent that does not fit is refused", function()
   local env = mn.env("tmaze", { corridor = 4, num_envs = 2 })
-  t.fails(function() mn.agent { env = env, core = core.new("gru", { d_in = 9, d_model = 8 }) } end)
+  t.fails(function() mn.agent { env = env, core = cores.new("gru", { d_in = 9, d_model = 8 }) } end)
   t.raises(function() mn.agent { env = env } end, "expected { env = ")
   t.fails(function() mn.agent { env = env, cores = 3 } end)
 end)

@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local checkpoints = require "mneme.runs.checkpoints"
 local engine = require "mneme.base.engine"
 local optim = require "mneme.tensor.optim"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
 local mn = require "mneme"
@@ -88,13 +88,13 @@ t.test("no checkpoint holds a counter in float32 that is nowhere whole", functio
   local dir = shell.folder()
   local small = " core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=320 checkpoint_every=32 keep_checkpoints=20 threads=1 quick=1 "
   local lines = { recall = "recall quick=1 steps=4000 checkpoint_every=400 keep_checkpoints=20 threads=1" }
-  for name, class in pairs(rig.learners()) do
+  for name, class in pairs(learner_rig.learners()) do
     local epochs = class.defaults.minibatches and " minibatches=2 epochs=2" or ""
     lines[name] = ("tmaze learner=%s norm_obs=1 norm_reward=1 corridor=4%s%s"):format(name, epochs, small)
   end
   for name, line in pairs(lines) do
     shell.fine(dir, ("run %s run=%s"):format(line, name))
-    local class = rig.learners()[name]
+    local class = learner_rig.learners()[name]
     local found, hyper = counters_in_float32(dir .. "/" .. name), (class and class.optimiser or "adam") .. ".hyper"
     t.eq(found[hyper] or false, not class or class.defaults.adam_eps ~= nil, name .. ": its step is in " .. hyper .. ", which updates read; .steps is whole")
     found[hyper] = nil

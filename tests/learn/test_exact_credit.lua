@@ -2,7 +2,7 @@
 -- for A2C and PPO; and what it does not go with.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local mn = require "mneme"
 local ops = require("mneme.tensor.tensor").ops
 
@@ -10,7 +10,7 @@ local STEPS, ROLLOUTS = 6, 4
 local settings = { num_steps = STEPS, lr = 0, credit = "exact", time_limit = 40, corridor = 20, epochs = 1, minibatches = 1, previous = "action,reward" }
 
 local function make(name, case)
-  return rig.learner(mn[name], case, settings, { n_layers = 1 })
+  return learner_rig.learner(mn[name], case, settings, { n_layers = 1 })
 end
 
 -- Copies of several rollouts one after another, [rollouts * T, B, ...].
@@ -84,7 +84,8 @@ end
 
 t.test("what cuts rollouts apart does not go with it, nor a core without sensitivities", function()
   local function learner(cfg, core)
-    return function() rig.learner(mn.a2c, core or "mingru", setmetatable(cfg, { __index = function(_, key) return key == "credit" and "exact" or nil end })) end
+    setmetatable(cfg, { __index = function(_, key) return key == "credit" and "exact" or nil end })
+    return function() learner_rig.learner(mn.a2c, core or "mingru", cfg) end
   end
   t.fails(learner { horizon = 4, credit = "exact" })
   t.fails(learner { carry = false, credit = "exact" })

@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local checkpoints = require "mneme.runs.checkpoints"
 local files = require "mneme.base.files"
 local fresh_episodes = require "mneme.insight.episodes.fresh_episodes"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()

@@ -1,7 +1,7 @@
 -- test_gradient_error.lua -- mn.measure.gradient_error: the error of a gradient in bf16 is that of rounding to 8 bits, of every learner, and
 -- measuring it leaves the training as it is.
 local t = require "tests.harness"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local mn = require "mneme"
 
 local function acting(class, core, settings)
@@ -26,7 +26,7 @@ local learners = {
 }
 
 -- Of those that the optimiser moves by a batch.
-for name, class in pairs(rig.learners "max_norm") do learners[name .. ", gru"] = acting(class, { "gru", d_model = 16 }) end
+for name, class in pairs(learner_rig.learners "max_norm") do learners[name .. ", gru"] = acting(class, { "gru", d_model = 16 }) end
 
 -- Its parameters and optimiser after some updates.
 local function after(make, each)

@@ -2,9 +2,9 @@
 -- backpropagation through all steps, for every core that has sensitivities.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.core_rig"
+local core_rig = require "tests.support.core_rig"
 local mn = require "mneme"
-local cores = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local exact_credit = require "mneme.learn.exact_credit"
 local ops = require("mneme.tensor.tensor").ops
 
@@ -34,7 +34,7 @@ local function configured(case)
   mn.clear_tape()
   return core
 end
-local cases = rig.cases()
+local cases = core_rig.cases()
 for _, case in ipairs(more) do cases[#cases + 1] = { name = case[1] .. " more", settings = case } end
 
 local function rows(x, from, to)

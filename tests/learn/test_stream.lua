@@ -2,7 +2,7 @@
 -- checkpoint holds, what it refuses; and sparse initial values.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local rig = require "tests.support.learner_rig"
+local learner_rig = require "tests.support.learner_rig"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local safetensors = require "mneme.tensor.safetensors"
@@ -103,7 +103,8 @@ end
 
 t.test("a time limit's last observation is bootstrapped, or counts as an end", function()
   for _, bootstraps in ipairs { true, false } do
-    local l, cut = rig.learner(mn.learners.stream, "mingru", { num_envs = 2, num_steps = 1, time_limit = 3, corridor = 20, bootstrap_truncated = bootstraps,
+    local l, cut = learner_rig.learner(mn.learners.stream, "mingru", {
+      num_envs = 2, num_steps = 1, time_limit = 3, corridor = 20, bootstrap_truncated = bootstraps,
       gamma = 0.5, lambda = 0.5, entropy_coef = 0, norm_reward = false }), 0
     for step = 1, 9 do
       l:rollout()

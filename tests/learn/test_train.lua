@@ -2,13 +2,13 @@
 -- an undisturbed run; a NaN stops them with status 3 and leaves the last good checkpoint.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local core_rig = require "tests.support.core_rig"
 local learner_rig = require "tests.support.learner_rig"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local safetensors = require "mneme.tensor.safetensors"
 local shell = require "tests.support.shell"
-local starts = require("mneme.runs.folder").starts
+local starts = require("mneme.runs.run_folder").starts
 
 local dir = shell.folder()
 

@@ -2,7 +2,7 @@
 -- low rank, exact where the rank suffices, else the nearest, with gradients that hold the kept subspace constant.
 local t = require "tests.harness"
 local core_rig = require "tests.support.core_rig"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local mn = require "mneme"
 local ops = mn.ops
 
@@ -409,7 +409,7 @@ t.test("settings that make no sense are refused, and why is said", function()
     { { approximation = "svd", gate = "mega" }, "but gate=mega has none" },
     { { approximation = "svd", r = 1.5 }, "r = 1.5" },
   } do
-    t.raises(function() core.new("galite", case[1]) end, case[2])
+    t.raises(function() cores.new("galite", case[1]) end, case[2])
   end
   local x = inputs(2, 1, 1, 3, 4, "none")
   t.fails(function() ops.low_rank_attention(with(x, { r = 1000 })) end)

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local core_rig = require "tests.support.core_rig"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local nn = require "mneme.tensor.nn"
@@ -26,7 +26,7 @@ t.test("parameter counts are those of the published models", function()
     { { "galite", eta = 4 }, 1740608 }, { { "agalite", eta = 4 }, 1740608 }, { { "agalite", eta = 8 }, 1765376 },
     { { "gru", d_model = 680 }, 1422560 }, { { "lstm" }, 1480800 },
   } do
-    local c = core.new(case[1])
+    local c = cores.new(case[1])
     t.eq(c.module:count(), case[2], case[1][1])
     t.eq(c:describe().parameters, case[2])
     local floats = 0
@@ -38,19 +38,19 @@ end)
 
 t.test("states are as large as published, and half of mirrored channels is stored", function()
   local heads = 16
-  t.eq(core.new("galite", { eta = 4 }):describe().state_floats / heads, 16640)
-  local c = core.new("agalite", { eta = 4, r = 2 })
+  t.eq(cores.new("galite", { eta = 4 }):describe().state_floats / heads, 16640)
+  local c = cores.new("agalite", { eta = 4, r = 2 })
   local file = 0
   for _, s in pairs(state_files.unfold(c, c:initial(1), "value")) do file = file + #s.values end
   t.eq((file - 1) / heads, 896)                                   -- two channels of 64 + 256, and s; the tick
   t.eq((c:describe().state_floats - 1) / heads, 64 + 256 + 256)
   t.near(16640 / 896, 18.57, 0.005)
-  t.eq(core.new("gru"):describe().state_floats, 680)
-  t.eq(core.new("lstm"):describe().state_floats, 1200)
+  t.eq(cores.new("gru"):describe().state_floats, 680)
+  t.eq(cores.new("lstm"):describe().state_floats, 1200)
 end)
 
 t.test("names and shapes are those of the fixtures", function()
-  local c = core.new("agalite", { d_model = 8, n_heads = 3, d_head = 4, d_ffn = 6, eta = 2, n_layers = 1 })
+  local c = cores.new("agalite", { d_model = 8, n_heads = 3, d_head = 4, d_ffn = 6, eta = 2, n_layers = 1 })
   local dict = c:state_dict()
   for name, shape in pairs {
     ["embed.weight"] = "8,16", ["embed.bias"] = "8", ["layers.0.norm1.weight"] = "8", ["layers.0.norm2.bias"] = "8",
@@ -62,7 +62,7 @@ t.test("names and shapes are those of the fixtures", function()
     t.ok(dict[name], name)
     t.eq(table.concat(dict[name]:shape(), ","), shape, name)
   end
-  local r2 = core.new(with(released, { d_model = 8, n_heads = 3, d_head = 4, eta = 2 })):state_dict()
+  local r2 = cores.new(with(released, { d_model = 8, n_heads = 3, d_head = 4, eta = 2 })):state_dict()
   t.eq(table.concat(r2["layers.3.attn.q2.weight"]:shape(), ","), "12,4")
   t.eq(table.concat(r2["layers.3.attn.p_q.weight"]:shape(), ","), "6,4")
 end)
@@ -235,9 +235,9 @@ t.test("weights begin orthogonal with gain sqrt 2, biases at 0, gates at 2", fun
   for _, settings in ipairs { { "galite" }, with(released, {}), { "agalite" }, { "gru" } } do
     local config = {}
     for key, value in pairs(with(sizes, settings)) do
-      if key ~= 1 and core.definition(settings[1]).config[key] ~= nil then config[key] = value end
+      if key ~= 1 and cores.definition(settings[1]).config[key] ~= nil then config[key] = value end
     end
-    local dict = core.new(settings[1], config):state_dict()
+    local dict = cores.new(settings[1], config):state_dict()
     for name, p in pairs(dict) do
       local of_head = name:match "attn%.(.*)%.weight"
       if #p:shape() == 1 then
@@ -265,7 +265,7 @@ end)
 
 t.test("one-factor features begin as flax's lecun_normal: variance 1/fan_in, nothing beyond two deviations", function()
   mn.manual_seed(4)
-  local dict = core.new("galite", { n_layers = 1, d_model = 100, feature = "elu1", nu = 4 }):state_dict()
+  local dict = cores.new("galite", { n_layers = 1, d_model = 100, feature = "elu1", nu = 4 }):state_dict()
   for _, name in ipairs { "k", "q" } do
     local p = dict["layers.0.attn." .. name .. ".weight"]
     local n, sum, square, most = p:size(), 0, 0, 0
@@ -284,7 +284,7 @@ end)
 t.test("s5 begins with the eigenvalues and eigenvectors of the normal part of HiPPO-LegS", function()
   local N = 6
   local omega, V_re, V_im = require("mneme.models.layers.hippo")(N)
-  local dict = core.new("s5", { n_layers = 1, d_model = 4, d_state = N }):state_dict()
+  local dict = cores.new("s5", { n_layers = 1, d_model = 4, d_state = N }):state_dict()
   local function S(i, j) return i == j and -0.5 or (i < j and 0.5 or -0.5) * math.sqrt((2 * i + 1) * (2 * j + 1)) end
   for k = 0, N - 1 do
     t.near(dict["layers.0.s5.Lambda_im"]:data()[k], omega[k + 1], 1e-5)
@@ -322,7 +322,7 @@ end)
 -- ---- refused settings ----
 
 local function refused(pattern, ...)
-  local ok, err = pcall(core.new, ...)
+  local ok, err = pcall(cores.new, ...)
   t.ok(not ok, "accepted: expected " .. pattern)
   t.ok(tostring(err):find(pattern), tostring(err))
   t.ok(type(err) == "table" and err.status == 2, "status of: " .. tostring(err))
@@ -346,10 +346,10 @@ t.test("unknown and senseless settings are refused with status 2", function()
   refused("decay=joint needs a gate", "galite", { decay = "joint", gate = "none" })
   refused("d_model = nan", "gru", { d_model = 0 / 0 })
   refused("d_model = inf", "gru", { d_model = math.huge })
-  t.raises(function() core.new(3) end, "expected a name")
-  t.raises(function() core.new {} end, "expected a name")
-  t.fails(function() core.new("gru", { d_model = 7e8 }) end)
-  t.fails(function() core.new("gru", { d_model = 2 ^ 40 }) end)
+  t.raises(function() cores.new(3) end, "expected a name")
+  t.raises(function() cores.new {} end, "expected a name")
+  t.fails(function() cores.new("gru", { d_model = 7e8 }) end)
+  t.fails(function() cores.new("gru", { d_model = 2 ^ 40 }) end)
 end)
 
 -- ---- core files that leave something out ----
@@ -378,8 +378,8 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
     local f = io.open(path, "w")
     f:write((file:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))))
     f:close()
-    package.loaded["mneme.models.core"] = nil             -- which keeps files that it has read
-    return require "mneme.models.core".new(path)(x)
+    package.loaded["mneme.models.cores"] = nil             -- which keeps files that it has read
+    return require "mneme.models.cores".new(path)(x)
   end
   t.eq(table.concat(with_line("", ""):shape(), ","), "2,1,3")
   for _, case in ipairs {
@@ -391,6 +391,6 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
     { "d_out = 3", "d_out = 5", "forward gave y %[2,1,3%], expected %[2,1,5%]" },
     { "cfg.d_in, 3", "cfg.d_in, cfg.width", "nn.linear: d_out is nil, expected a whole number" },
   } do t.raises(function() with_line(case[1], case[2]) end, case[3]) end
-  package.loaded["mneme.models.core"] = core
+  package.loaded["mneme.models.cores"] = cores
   os.remove(path)
 end)

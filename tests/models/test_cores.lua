@@ -1,7 +1,7 @@
 -- test_cores.lua -- the contract of a memory (lua/mneme/models/contract.lua), over every core found and corners of axes.
 local t = require "tests.harness"
 local contract = require "mneme.models.contract"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local core_rig = require "tests.support.core_rig"
@@ -31,7 +31,7 @@ local wide = { d_in = 32, d_model = 64, n_heads = 2, d_head = 32, d_ffn = 96 }  
 -- copies through many of them (engine/graph/plan_parallel.c).
 local function trace(settings, threads)
   engine.check(C.mn_set_threads(ctx, threads))
-  local defaults, sizes = core.definition(settings[1]).config, {}
+  local defaults, sizes = cores.definition(settings[1]).config, {}
   for key, value in pairs(wide) do if defaults[key] then sizes[key] = value end end
   local c = core_rig.build(settings, 1, sizes)
   local x, done = mn.sequence { shape = { T, COPIES, c.config.d_in } }, mn.sequence { shape = { T, COPIES }, dtype = "u8" }

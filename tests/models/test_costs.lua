@@ -1,7 +1,7 @@
 -- test_costs.lua -- what cores say they cost: every core found has a formula, and formulas and numbers agree.
 local t = require "tests.harness"
 local catalogue = require "mneme.base.catalogue"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local core_setting_docs = require "mneme.models.core_setting_docs"
 local costs = require "mneme.models.costs"
 local registry = require "mneme.base.registry"
@@ -10,7 +10,7 @@ local nn = require "mneme.tensor.nn"
 
 for _, name in ipairs(registry.names "cores") do
   t.test(name .. ": cost and state by formula", function()
-    local c = nn.dry(core.new, name)
+    local c = nn.dry(cores.new, name)
     local few, many = c:describe(16), c:describe(4096)
     t.ok(c.complexity.step, "no complexity is declared")
     t.eq(c:evaluate(few.state_formula), few.state_floats)
@@ -21,7 +21,7 @@ for _, name in ipairs(registry.names "cores") do
   end)
 
   t.test(name .. ": mneme help core explains it and every key", function()
-    local text, d = help.text(name, "core"):gsub("%s+", " "), core.definition(name)
+    local text, d = help.text(name, "core"):gsub("%s+", " "), cores.definition(name)
     t.ok(d.doc and d.source, "a core file says what it is and where it comes from")
     for key in pairs(d.config) do
       t.ok(core_setting_docs[key], "core_setting_docs.lua does not explain " .. key)

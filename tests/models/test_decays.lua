@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
 local contract = require "mneme.models.contract"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local implicit_attention = require "mneme.models.implicit_attention"
 local core_rig = require "tests.support.core_rig"
 local reading_rig = require "tests.support.reading_rig"
@@ -73,7 +73,7 @@ local function each_use(name, forms, f)
     for _, form in ipairs(forms) do
       local settings = { "galite", decay = name, gate = gate, approximation = form }
       if form == "svd" then settings.r = 24 end
-      local ok, problem = pcall(core.new, "galite", { decay = name, gate = gate, approximation = form, n_layers = 1, eta = 1, d_head = 4 })
+      local ok, problem = pcall(cores.new, "galite", { decay = name, gate = gate, approximation = form, n_layers = 1, eta = 1, d_head = 4 })
       if ok then
         f(settings, ("decay=%s gate=%s approximation=%s"):format(name, gate, form))
         ran = ran + 1
@@ -153,7 +153,7 @@ t.test("the weights that are drawn of a decay that is a product are those that a
     for _, name in ipairs(tables.keys(mn.decays)) do
       for gate in pairs(gates_of) do
         local settings = { "galite", decay = name, gate = gate, normalise = false, feature = "elu1" }
-        local ok, c = pcall(core.new, "galite", { decay = name, gate = gate, feature = "elu1", n_layers = 1, d_head = 4 })
+        local ok, c = pcall(cores.new, "galite", { decay = name, gate = gate, feature = "elu1", n_layers = 1, d_head = 4 })
         if ok and c.reads ~= "joint" then
           local list, now = drawn_and_measured(settings)
           t.eq(implicit_attention.problem(now), nil, name)
@@ -185,7 +185,7 @@ end)
 t.test("no weight belongs to a step where the decay is no product, whatever it is called", function()
   with_own(function()
     for _, name in ipairs { "joint", "joined", "element", "joint_apart", "element_joint" } do
-      local c = core.new("galite", { decay = name, n_layers = 1 })
+      local c = cores.new("galite", { decay = name, n_layers = 1 })
       local now = { reads = c.reads, probes = {}, history = { { step = 0, probes = {} } }, step = 0 }
       t.ok(implicit_attention.problem(now):find "^no weight belongs to a step: this core's decay is no product", name)
       t.eq(implicit_attention.horizon(now, 0, 0), nil)
@@ -193,11 +193,11 @@ t.test("no weight belongs to a step where the decay is no product, whatever it i
     end
     local ours = mn.decays.joint
     mn.decays.joint = own.squared
-    t.eq(core.new("galite", { decay = "joint", n_layers = 1 }).reads, "kept")
+    t.eq(cores.new("galite", { decay = "joint", n_layers = 1 }).reads, "kept")
     mn.decays.joint = ours
     mn.gates.halved = { beta = true, gamma = function(_, K) return K end,
       apply = function(_, args) args.beta, args.gamma = args.beta * 0.5, args.gamma * 0.5 end }
-    t.eq(core.new("galite", { gate = "halved", n_layers = 1 }).reads, "gated")
+    t.eq(cores.new("galite", { gate = "halved", n_layers = 1 }).reads, "gated")
     local list = drawn_and_measured { "galite", gate = "halved", normalise = false, feature = "elu1" }
     for _, pair in ipairs(list) do t.near(pair[1], pair[2], 1e-4) end
     mn.gates.constant = { beta = true, decay = "separable", apply = function(_, args)
@@ -205,10 +205,10 @@ t.test("no weight belongs to a step where the decay is no product, whatever it i
       args.keep_v = mn.expand_time { x = mn.tensor { shape = { H, V } }:fill(0.9), like = args.v }
       args.keep_k = mn.expand_time { x = mn.tensor { shape = { H, K } }:fill(0.8), like = args.v }
     end }
-    t.eq(core.new("galite", { gate = "constant", n_layers = 1 }).reads, "kept")
+    t.eq(cores.new("galite", { gate = "constant", n_layers = 1 }).reads, "kept")
     list = drawn_and_measured { "galite", gate = "constant", normalise = false, feature = "elu1" }
     for _, pair in ipairs(list) do t.near(pair[1], pair[2], 1e-4) end
-    t.eq(core.new("galite", { gate = "mega", n_layers = 1 }).reads, "joint")
+    t.eq(cores.new("galite", { gate = "mega", n_layers = 1 }).reads, "joint")
     mn.gates.halved, mn.gates.constant = nil, nil
   end)
 end)
@@ -231,7 +231,7 @@ t.test("core.remember is the half-life of every decay, or says why it cannot be"
     local function build(name, gate, remember)
       local config = { decay = name, gate = gate, remember = remember }
       for key, value in pairs(sizes) do config[key] = value end
-      return core.new("galite", config)
+      return cores.new("galite", config)
     end
     local seen = 0
     for _, name in ipairs(tables.keys(mn.decays)) do
@@ -282,7 +282,7 @@ t.test("what is wrong with a decay is said by name", function()
     mn.decays.mine = entry
     config = config or {}
     config.decay, config.n_layers, config.n_heads, config.d_head, config.eta = "mine", 1, 2, 4, 2
-    local ok, err = pcall(core.new, "galite", config)
+    local ok, err = pcall(cores.new, "galite", config)
     mn.decays.mine = nil
     t.ok(not ok and err.message:find(pattern), tostring(err) .. "\nexpected " .. pattern)
     t.eq(err.status, pattern == "mn.decays.mine" and 1 or 2)
@@ -306,16 +306,16 @@ t.test("what is wrong with a decay is said by name", function()
   refused("decay=mine makes no difference: decay=mine has no cosine form", own.element, { approximation = "cos" })
   refused("decay=mine makes no difference: gate=mega has a decay of its own", own.squared, { gate = "mega" })
   refused("decay=mine makes no difference: update=delta has a scalar decay", own.squared, { update = "delta" })
-  t.fails(function() core.new("galite", { decay = "seperable" }) end)
+  t.fails(function() cores.new("galite", { decay = "seperable" }) end)
   mn.gates.mine = { beta = true, apply = function(_, args) args.keep_v = 1 - args.beta end }
-  local c = core.new("galite", { gate = "mine", n_layers = 1 })
+  local c = cores.new("galite", { gate = "mine", n_layers = 1 })
   t.fails(function() c(mn.tensor { shape = { 1, 1, 16 } }) end)
   refused("mn.decays.mine.needs names gama, expected \"beta\" or \"gamma\"", { needs = { "gama" }, keep = own.squared.keep })
   mn.gates.mine = { beta = true, apply = function(_, args) args.write_v = args.beta end }
-  c = core.new("galite", { gate = "mine", n_layers = 1 })
+  c = cores.new("galite", { gate = "mine", n_layers = 1 })
   t.fails(function() c(mn.tensor { shape = { 1, 1, 16 } }) end)
   mn.gates.mine = { beta = true, decay = "separable" }
-  c = core.new("galite", { gate = "mine", n_layers = 1 })
+  c = cores.new("galite", { gate = "mine", n_layers = 1 })
   t.fails(function() c(mn.tensor { shape = { 1, 1, 16 } }) end)
   mn.gates.mine = nil
 end)

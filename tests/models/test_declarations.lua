@@ -1,7 +1,7 @@
 -- test_declarations.lua -- what a core says of itself is measured: a wrong `reads` or `complexity` is an error that says both.
 local t = require "tests.harness"
 local contract = require "mneme.models.contract"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local reading_rig = require "tests.support.reading_rig"
@@ -14,7 +14,7 @@ local function another(name, change)
   n = n + 1
   local path = ("%s/core%d.lua"):format(here, n)
   files.write(path, { ([[
-local d = require("mneme.models.core").definition %q
+local d = require("mneme.models.cores").definition %q
 return { doc = "", source = "", config = d.config, choices = d.choices, counts = d.counts, build = function(...)
   local core = d.build(...)
   %s
@@ -61,7 +61,7 @@ t.test("a core that says nothing of what it computes is counted as two multiply-
   for _, name in ipairs { "gated_deltanet", "galite", "gru" } do
     local path = another(name, "core.reads, core.complexity = nil, nil")
     t.eq(said(path), "")
-    local c = core.new(path, {})
+    local c = cores.new(path, {})
     t.eq(c:describe().step.macs, 2 * c:state_floats(), name)
   end
 end)

@@ -1,7 +1,7 @@
 -- test_feature_maps.lua -- feature maps of the gated linear family against their equations in double, the kernels that
 -- random features stand for, rotary positions, and what fixed random matrices are.
 local t = require "tests.harness"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local mn = require "mneme"
 local core_rig = require "tests.support.core_rig"
@@ -203,7 +203,7 @@ t.test("random matrices are saved but not trained; Performer's rows are orthogon
   mn.manual_seed(2)
   local d, m = 8, 20
   for _, name in ipairs { "performer", "performer_relu", "rfa" } do
-    local c = core.new(name, { n_layers = 1, n_heads = 2, d_head = d, m = m, d_model = 8, d_ffn = 4 })
+    local c = cores.new(name, { n_layers = 1, n_heads = 2, d_head = d, m = m, d_model = 8, d_ffn = 4 })
     local key = "layers.0.attn.features"
     local w = c:state_dict()[key]
     t.eq(table.concat(w:shape(), ","), "2,20,8", name)
@@ -223,7 +223,7 @@ t.test("random matrices are saved but not trained; Performer's rows are orthogon
     t.near(lengths / (2 * m * d), 1, 0.25, name .. ": mean square")
     if name == "rfa" then t.ok(other > 1, "independent rows") else t.near(other, 0, 1e-5, name .. ": orthogonal blocks") end
   end
-  local one, two = core.new("rfa", { n_layers = 2, m = 4 }), core.new("rfa", { n_layers = 2, m = 4 })
+  local one, two = cores.new("rfa", { n_layers = 2, m = 4 }), cores.new("rfa", { n_layers = 2, m = 4 })
   local a, b = one:state_dict(), two:state_dict()
   t.ok(core_rig.bytes(a["layers.0.attn.features"]) ~= core_rig.bytes(a["layers.1.attn.features"]), "layers share a matrix")
   two:load_state_dict(a)

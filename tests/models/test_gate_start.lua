@@ -7,7 +7,7 @@ local tensor = require "mneme.tensor.tensor"
 
 local function small(name, more)
   local given = { d_in = 8 }
-  local defaults = require("mneme.models.core").definition(name).config
+  local defaults = require("mneme.models.cores").definition(name).config
   for key, value in pairs { d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16 } do
     if defaults[key] then given[key] = value end
   end
@@ -242,19 +242,19 @@ t.test("one line for people", function()
 end)
 
 t.test("gradient_reach: steps in which a gradient halves, and none where it grows or stays", function()
-  local core = require "mneme.models.core"
-  local new = core.new
+  local cores = require "mneme.models.cores"
+  local new = cores.new
   local B, d = 2, 4
   -- A core whose every output is the sum of all inputs, those k steps before the last one times keep^k.
   local function reached(keep, back)
-    core.new = function()
+    cores.new = function()
       local weights = mn.tensor { shape = { back + 1, 1, 1 } }
       for step = 0, back do weights:data()[step] = keep ^ (back - step) end
       return setmetatable({ config = { d_in = d }, d_out = d, initial = function() return {} end },
         { __call = function(_, x) return mn.ops.cumsum { x = mn.ops.mul(x, weights), axis = 0 } end })
     end
     local ok, result = pcall(mn.measure.gradient_reach.measure, { "stub", d_in = d, remember = 5 }, back, B)
-    core.new = new
+    cores.new = new
     t.ok(ok, result)
     return result
   end

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local gated_linear_rules = require "mneme.models.gated_linear_rules"
 local contract = require "mneme.models.contract"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local mn = require "mneme"
@@ -64,7 +64,7 @@ end
 
 -- A third of all: any values of six axes meet, since the two others reach every sum.
 t.test("every combination of axes runs, or says why it has no meaning", function()
-  local defaults, ran, seen, n = core.definition "galite".config, 0, {}, 0
+  local defaults, ran, seen, n = cores.definition "galite".config, 0, {}, 0
   mn.manual_seed(1)
   each_combination(function(settings, places)
     n = n + 1
@@ -78,7 +78,7 @@ t.test("every combination of axes runs, or says why it has no meaning", function
     if settings.feature:find "^outer" or settings.feature == "nn" then config.eta = 2 end
     if settings.feature == "rfa" or settings.feature:find "^favor" then config.m = 2 end
     local what = table.concat(words, " ")
-    local ok, c = xpcall(core.new, errors.handler, "galite", config)
+    local ok, c = xpcall(cores.new, errors.handler, "galite", config)
     if not ok then
       local reason = explained(c.message)
       t.ok(reason and c.status == 2, what .. ": " .. c.message)
@@ -103,7 +103,7 @@ t.test("the equations that help prints name the gates, the decay and the normali
                             { "update", "delta" }, { "update", "fastweight" } } do
       for _, decay in ipairs(tables.keys(mn.decays)) do
         for _, normalise in ipairs { true, false } do
-          local d, cfg = core.definition "galite", {}
+          local d, cfg = cores.definition "galite", {}
           for key, value in pairs(d.config) do cfg[key] = value end
           cfg.gate, cfg.decay, cfg.normalise, cfg[held[1]] = gate, decay, normalise, held[2]
           if pcall(gated_linear_rules.check, cfg, {}) then
@@ -157,7 +157,7 @@ end
 -- ---- settings ----
 
 local function refused(pattern, name, config)
-  local ok, err = pcall(core.new, name, config)
+  local ok, err = pcall(cores.new, name, config)
   t.ok(not ok, "accepted: expected " .. pattern)
   t.ok(tostring(err):find(pattern), tostring(err))
   t.eq(type(err) == "table" and err.status, 2, tostring(err))
@@ -178,7 +178,7 @@ end)
 t.test("what cannot be computed is refused, whoever set it", function()
   for _, lenient in ipairs { false, true } do
     local function no(pattern, name, config)
-      local ok, err = pcall(core.new, name, config, lenient)
+      local ok, err = pcall(cores.new, name, config, lenient)
       t.ok(not ok and tostring(err):find(pattern), tostring(err))
     end
     no("needs a decay of values and one of keys, as gate = outer, elementwise or none has, not scalar", "agalite", { gate = "scalar" })
@@ -191,16 +191,16 @@ t.test("what cannot be computed is refused, whoever set it", function()
 end)
 
 t.test("files may list every key: what does not apply is ignored", function()
-  local c = core.new("galite", { nu = 3, m = 7, form = "paper", r = 5, nn_act = "exp", gate = "none", decay = "joint" }, true)
-  t.eq(c.module:count(), core.new("galite", { gate = "none" }).module:count())
-  t.eq(core.new("agalite", { decay = "joint" }, true).module:count(), core.new("agalite").module:count())
+  local c = cores.new("galite", { nu = 3, m = 7, form = "paper", r = 5, nn_act = "exp", gate = "none", decay = "joint" }, true)
+  t.eq(c.module:count(), cores.new("galite", { gate = "none" }).module:count())
+  t.eq(cores.new("agalite", { decay = "joint" }, true).module:count(), cores.new("agalite").module:count())
 end)
 
 t.test("whoever chose another map or memory may leave sizes that it does not have", function()
   for name, config in pairs { linear_transformer = { eta = 2, nu = 2 }, rfa = { eta = 8 }, agalite_paper = { eta = 2 },
                               galite = { feature = "elu1", eta = 8 } } do
     config.n_layers = 1
-    core.new(name, config)
+    cores.new(name, config)
   end
 end)
 
@@ -220,7 +220,7 @@ t.test("presets are settings of a family, and say so", function()
     galite_released = { "galite", decay = "joint", query = "double", embed_act = "none", eps = 1e-10 },
     agalite_paper = { "agalite", form = "paper", r = 1 }, agalite_cossin = { "agalite", form = "cossin", r = 8 },
   } do
-    local d, base = core.definition(name), core.definition(want[1])
+    local d, base = cores.definition(name), cores.definition(want[1])
     t.eq(d.preset[1], want[1], name)
     for key, value in pairs(base.config) do
       if want[key] ~= nil then value = want[key] end
@@ -228,11 +228,11 @@ t.test("presets are settings of a family, and say so", function()
     end
     t.ok(d.doc and d.source, name)
   end
-  t.eq(core.new("gated_linear").module:count(), 1718928)
-  t.eq(core.new("galite_released").module:count(), 1803072)
-  t.eq(core.new("galite_released", { eta = 2 }).module:count(), 1792736)
-  t.eq(core.new("galite", { feature = "relu", nu = 2, gate = "scalar", query = "double", embed_act = "none" }).module:count(), 1718928)
-  t.eq(core.new("gated_linear", { nu = 1 }).module:count(), 1520272)
+  t.eq(cores.new("gated_linear").module:count(), 1718928)
+  t.eq(cores.new("galite_released").module:count(), 1803072)
+  t.eq(cores.new("galite_released", { eta = 2 }).module:count(), 1792736)
+  t.eq(cores.new("galite", { feature = "relu", nu = 2, gate = "scalar", query = "double", embed_act = "none" }).module:count(), 1718928)
+  t.eq(cores.new("gated_linear", { nu = 1 }).module:count(), 1520272)
 end)
 
 -- ---- a user's own ----
@@ -249,14 +249,14 @@ t.test("a user's gates and maps are entries of the tables", function()
     { "galite", feature = "absolute", update = "delta" },
   } do
     for i = 1, 3 do contract[i].holds(settings) end
-    runs(core.new(settings[1], (function()
+    runs(cores.new(settings[1], (function()
       local config = { rotary = true }
       for _, set in ipairs { tiny, settings } do for key, value in pairs(set) do config[key] = value end end
       config[1], config.m, config.eta = nil, nil, nil
       return config
     end)()), settings.feature)
   end
-  t.eq(core.new("galite", { feature = "old", gate = "none", n_layers = 1, d_head = 4 }).sizes.K, 12)
+  t.eq(cores.new("galite", { feature = "old", gate = "none", n_layers = 1, d_head = 4 }).sizes.K, 12)
   refused("unknown feature = 'absolut'; did you mean 'absolute'", "galite", { feature = "absolut" })
   refused("decay=joint needs a gate of values and one of keys", "galite", { gate = "keys_only", decay = "joint", feature = "absolute" })
   mn.features.absolute, mn.features.old, mn.gates.keys_only, mn.gates.open = nil, nil, nil, nil

@@ -2,7 +2,7 @@
 -- of the others give what heads really read, every core has weights or a reason, horizons are those of the gates.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
 local naive_weights = require "tests.support.naive_weights"
@@ -149,7 +149,7 @@ local small = { d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, d_ffn = 16 
 
 -- The frame of the nth step of a small agent that has not learnt.
 local function frame_of(spec, n)
-  local config, known = { spec[1] }, core.definition(spec[1]).config
+  local config, known = { spec[1] }, cores.definition(spec[1]).config
   for _, set in ipairs { small, spec } do
     for key, value in pairs(set) do if known[key] ~= nil then config[key] = value end end
   end
@@ -278,11 +278,11 @@ t.test("a core's word for its way of reading is checked", function()
     f:close()
   end
   write "softmacks"
-  t.raises(function() core.new(path, {}) end, "reads = 'softmacks'")
+  t.raises(function() cores.new(path, {}) end, "reads = 'softmacks'")
   os.remove(path)
   path = path:gsub("lua$", "2.lua")
   write(nil)
-  t.eq(core.new(path, {}).reads, nil)
+  t.eq(cores.new(path, {}).reads, nil)
   t.ok(implicit_attention.problem { history = {}, probes = {} }:find "does not say how it reads")
   os.remove(path)
 end)

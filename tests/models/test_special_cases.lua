@@ -1,7 +1,7 @@
 -- test_special_cases.lua -- what must be so whatever the weights: gates at 1, plain sums, forms that collapse; and how sums
 -- that nothing ever leaves grow, in numbers.
 local t = require "tests.harness"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local mn = require "mneme"
 local core_rig = require "tests.support.core_rig"
 
@@ -124,7 +124,7 @@ end
 -- After T steps: the size of the matrix, and of the gradient of the last output with respect to the attention.
 local function sizes_after(name, steps, normalise)
   mn.manual_seed(3)
-  local c = core.new(name, { d_in = 4, d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, flow = "residual", normalise = normalise })
+  local c = cores.new(name, { d_in = 4, d_model = 16, n_layers = 1, n_heads = 2, d_head = 8, d_ffn = 16, flow = "residual", normalise = normalise })
   local y, after = c(core_rig.normal({ steps, 1, 4 }, 1))
   local state = norm(after["layers.0.C"]:data(), after["layers.0.C"]:size())
   local last = mn.ops.slice { x = y, axis = 0, from = steps - 1 }

@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local core_rig = require "tests.support.core_rig"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local engine = require "mneme.base.engine"
 local registry = require "mneme.base.registry"
 local mn = require "mneme"
@@ -11,7 +11,7 @@ local ops = mn.ops
 
 -- A small core whose guards against division by zero are the published ones, not those of the gradient tests.
 local function build(settings, more)
-  local defaults, config = core.definition(settings[1]).config, {}
+  local defaults, config = cores.definition(settings[1]).config, {}
   for key in pairs(defaults) do
     if key:find "eps$" and settings[key] == nil then config[key] = defaults[key] end
   end

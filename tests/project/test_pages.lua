@@ -90,11 +90,11 @@ t.test("docs: every command, experiment, environment and topic that a page names
 end)
 
 t.test("docs/how-memory-works.md: every memory is explained, with the costs that it has", function()
-  local registry, core = require "mneme.base.registry", require "mneme.models.core"
+  local registry, cores = require "mneme.base.registry", require "mneme.models.cores"
   local page = files.read(root .. "docs/how-memory-works.md")
   local told, costs = page:match "^(.-)\n## What each costs\n(.*)$"
   for _, name in ipairs(registry.names "cores") do
-    local about = require("mneme.tensor.nn").dry(core.new, name):describe()
+    local about = require("mneme.tensor.nn").dry(cores.new, name):describe()
     t.ok(told:find("`" .. name .. "`", 1, true), name .. " is not explained")
     local state, formula, step = costs:match("\n| `" .. name .. "` | ([%d,]+) | `([^`]+)` | `([^`]+)` |")
     t.eq(tonumber(((state or ""):gsub(",", ""))), about.state_floats, name .. ": numbers of its state")

@@ -3,7 +3,7 @@ local t = require "tests.harness"
 local lfs = require "lfs"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local reference = require "mneme.envs.reference"
 local shell = require "tests.support.shell"
 
@@ -95,7 +95,7 @@ t.test("README: every folder and picture that it names is there", function()
 end)
 
 t.test("README, docs: every experiment and environment has its place", function()
-  local registry, envs = require "mneme.base.registry", require "mneme.envs.env"
+  local registry, envs = require "mneme.base.registry", require "mneme.envs"
   local environments, count = files.read(root .. "/docs/environments.md"), 0
   for _, e in ipairs(envs.list()) do
     count = count + 1

@@ -140,6 +140,41 @@ t.test("docs/design.md has a row for every room, and no other", function()
   none(wrong, "rooms")
 end)
 
+-- One word for one thing: a local that holds a module has the name of its file, and a folder's door that of the folder.  "mn" and "t" stand for
+-- what every script and every test begins with.
+local SHORT = { mneme = "mn", ["tests.harness"] = "t" }
+-- Where the name of the file is that of a value in it: a run, a plan, a tensor, an agent.
+local OTHER = {
+  ["lua/mneme/commands/export.lua"] = "modules", ["lua/mneme/learn/initial_parameters.lua"] = "modules", ["lua/mneme/learn/extra_losses.lua"] = "tensor_module",
+  ["lua/mneme/insight/episodes/stepper.lua"] = "agents", ["lua/mneme/lab/study/power.lua"] = "study_claims",
+  ["lua/mneme/lab/study/study.lua"] = "runs", ["lua/mneme/learn/trainer.lua"] = "runs", ["lua/mneme/models/contract.lua"] = "plans tensors",
+  ["lua/mneme/models/core_rehearsal.lua"] = "plans", ["tests/commands/test_export_step.lua"] = "space_kinds",
+  ["tests/gpu/test_gpu_envs.lua"] = "devices", ["tests/gpu/test_gpu_ops.lua"] = "devices",
+}
+t.test("a local that holds a module has the name of its file", function()
+  local wrong, bound = {}, 0
+  local function read_folder(folder)
+    for _, name in ipairs(files.list(root .. folder)) do
+      local path, n = folder .. "/" .. name, 0
+      if files.is_folder(root .. path) then read_folder(path)
+      elseif name:find "%.lua$" then
+        for line in (files.read(root .. path) .. "\n"):gmatch "(.-)\n" do
+          n = n + 1
+          local variable, by, module, rest = line:match "^%s*local%s+([%w_]+)%s*=%s*(%l+)%s*%(?%s*[\"']([%w_.]+)[\"'](.*)$"
+          if (by == "require" or by == "lazy") and rest:find "^%s*%)?%s*%-?%-?[^.({]*$" then
+            bound = bound + 1
+            local right = variable == (SHORT[module] or module:match "[%w_]+$") or (" " .. (OTHER[path] or "") .. " "):find(" " .. variable .. " ", 1, true)
+            if not right then wrong[#wrong + 1] = ("%s:%d binds %s as %s"):format(path, n, module, variable) end
+          end
+        end
+      end
+    end
+  end
+  for _, folder in ipairs { "lua", "scenes", "experiments", "tests" } do read_folder(folder) end
+  none(wrong, "modules under another name")
+  t.ok(bound > 2000, bound .. " requires were read")
+end)
+
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {

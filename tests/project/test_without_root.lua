@@ -237,7 +237,7 @@ print("environments:", len(engine.names()), open("/proc/self/maps").read())
 ]] })
   local said, status = sh(("env -u MNEME_DIST -u MNEME_LIBRARY MNEME_BUILD='%s' python3 wheel.py '%s/bindings/python' '%s'"):format(build, home, home))
   t.eq(status, 0, said)
-  t.eq(tonumber(said:match "environments: (%d+)"), #require("mneme.envs.env").list())
+  t.eq(tonumber(said:match "environments: (%d+)"), #require("mneme.envs").list())
   local maps = ""
   for line in said:gmatch "[^\n]+" do
     if line:find "mneme" or line:find "lib[pg][nio][gfm]" or line:find "freetype" or line:find "brotli" then maps = maps .. line .. "\n" end

@@ -35,7 +35,7 @@ package.path = "lua/?.lua;lua/?/init.lua;" .. package.path
 local json = require "mneme.base.json"
 local asked = json.decode(arg[1])
 asked.settings.num_envs, asked.settings.seed = asked.boards, asked.seed
-local task = require("mneme.envs.env").new(asked.name, asked.settings)
+local task = require("mneme.envs").new(asked.name, asked.settings)
 task:reset()
 local boards = {}
 for i = 1, asked.boards do boards[i] = task:truth(i - 1) end

@@ -3,10 +3,10 @@
 local t = require "tests.harness"
 local compare = require "mneme.commands.compare"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local plain_runs = require "mneme.lab.reports.plain_runs"
 local settings_diff = require "mneme.lab.study.settings_diff"
 local shell = require "tests.support.shell"
@@ -261,7 +261,7 @@ t.test("a default that was typed is no difference: of every learner, core, envir
   end
   for _, name in ipairs(require("mneme.base.registry").names "cores") do
     local values = {}
-    for key, value in pairs(require("mneme.models.core").definition(name).config) do values[key] = type(value) ~= "boolean" and value or nil end
+    for key, value in pairs(require("mneme.models.cores").definition(name).config) do values[key] = type(value) ~= "boolean" and value or nil end
     same("core", { name = name, values = values, dotted = true }, { core = { name = name, config = values } })
   end
   same("env", { name = "tmaze", values = { corridor = 160 }, dotted = true }, { task = { corridor = 160, distractors = 6 } })
@@ -279,16 +279,16 @@ t.test("runs of one study are called as its points are", function()
   local path, runs = here .. "/labels", {}
   for i, label in ipairs { "floor", "hgate" } do
     runs[i] = { name = ("core=%s,corridor=20,seed=1"):format(label), labels = { core = label, corridor = "20" }, seed = 1, words = {} }
-    local at = folder.run_path(path, runs[i].name)
+    local at = study_folder.run_path(path, runs[i].name)
     files.make_folder(at)
     files.write(at .. "/config.json", { json.encode { config = { core = { name = "galite", d_head = 8 * i, n_heads = i } }, seed = 1, env = "tmaze-v0" } })
     files.write(at .. "/metrics.jsonl", { json.encode { step = 10, ["charts/score"] = 0.5 }, "\n" })
   end
-  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
-  local list = plain_runs.study { folder.run_path(path, runs[1].name), folder.run_path(path, runs[2].name) }.runs
+  study_folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
+  local list = plain_runs.study { study_folder.run_path(path, runs[1].name), study_folder.run_path(path, runs[2].name) }.runs
   t.eq(list[1].labels.run, "floor")
   t.eq(list[2].labels.run, "hgate")
-  files.remove_folder(folder.run_path(path, runs[2].name))        -- a point that has not begun gives its name to no other
+  files.remove_folder(study_folder.run_path(path, runs[2].name))        -- a point that has not begun gives its name to no other
   list = plain_runs.study({ path }).runs
   t.eq(#list, 1)
   t.ok(list[1].labels.run:find "floor", list[1].labels.run)

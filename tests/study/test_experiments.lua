@@ -5,7 +5,7 @@ local claims = require "mneme.lab.study.claims"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
 local sweep = require "mneme.lab.study.sweep"
@@ -98,7 +98,7 @@ t.test("what measures and does not train lives: few runs of each, and their numb
       shell.absolute(path_of(name)), name, tiny[name]))
     t.eq(status, 0, name .. ": " .. said)
     local there = {}
-    for _, c in ipairs(folder.load(here .. "/" .. name).runs) do
+    for _, c in ipairs(study_folder.load(here .. "/" .. name).runs) do
       for _, numbers in ipairs { c.metrics, c.resources, c.series or {}, c:curves() } do
         for key in pairs(numbers) do there[key], there[key:match "^[^/]*"] = true, true end
       end

@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
 local text = require "mneme.insight.figures.text"
@@ -16,7 +16,7 @@ t.test("every memory of the library has a line of its own, in a figure of any tw
   local names = registry.names "cores"
   local all, seen = figure_style.styles(names), {}
   for i, name in ipairs(names) do
-    t.ok(figure_style.is_memory(name), name .. " is not in the list of insight/figures/style.lua: append it")
+    t.ok(figure_style.is_memory(name), name .. " is not in the list of insight/figures/figure_style.lua: append it")
     local line = figure_style.line(all[name])
     local drawn = ("%s %s"):format(line.color, line.dash or "-")
     t.ok(not seen[drawn], ("%s is drawn like %s"):format(name, tostring(seen[drawn])))

@@ -6,7 +6,7 @@ local ffi = require "ffi"
 local figures = require "mneme.insight.figures"
 local export = require "mneme.insight.figures.export"
 local files = require "mneme.base.files"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()

@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local claims = require "mneme.lab.study.claims"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
 local report_texts = require "mneme.lab.study.report_texts"
@@ -308,9 +308,9 @@ end)
 
 t.test("an unfinished study says so on top, and names what failed", function()
   t.eq((mneme "sweep nasty.lua estimate=0 jobs=2 run=half fail=2 seeds=2"), 1)
-  local info = folder.info(here .. "/half")
+  local info = study_folder.info(here .. "/half")
   info.runs[#info.runs + 1] = { name = "core=plain,width=2,seed=3", labels = { core = "plain", width = "2" }, seed = 3, words = {} }
-  folder.write_info(here .. "/half", info)
+  study_folder.write_info(here .. "/half", info)
   t.eq((mneme "report half"), 0)
   local html = files.read(here .. "/half/report.html")
   well_formed(html)

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local report_texts = require "mneme.lab.study.report_texts"
 local report = require "mneme.lab.reports.report"
 local script = require "mneme.runs.script"
@@ -63,14 +63,14 @@ local function pretend(name, statuses)
     if status == "done" then
       for metric in pairs(plan.spec.metrics) do metrics[metric] = 0.25 + 0.5 * (i % 3) end
     end
-    files.make_folder(folder.run_path(at, c.name))
+    files.make_folder(study_folder.run_path(at, c.name))
     if status ~= "open" then
-      folder.write_result(folder.run_path(at, c.name), { status = status == "failed" and "failed" or "done", seed = c.seed, one_run = c.labels,
+      study_folder.write_result(study_folder.run_path(at, c.name), { status = status == "failed" and "failed" or "done", seed = c.seed, one_run = c.labels,
         words = c.words, metrics = metrics, error = status == "failed" and "it fell" or nil })
     end
   end
-  folder.write_info(at, info)
-  return folder.load(at), script_path
+  study_folder.write_info(at, info)
+  return study_folder.load(at), script_path
 end
 
 local studies = {}
@@ -86,7 +86,7 @@ t.test("every study has a report: nothing lived; runs missing, failed, without n
     for _, statuses in ipairs { { "open" }, lived[k % #lived + 1] } do
       local study, file = pretend(name, statuses)
       local source = report.source(file)
-      folder.add_means(study, source.spec)
+      study_folder.add_means(study, source.spec)
       local ok, page = pcall(report.html, study, source)
       t.ok(ok, ("%s, %s: %s"):format(name, table.concat(statuses, " "), tostring(page)))
       t.ok(page:find("</html>", 1, true) and page:find(report_strings.scope, 1, true), name)
@@ -101,7 +101,7 @@ end)
 t.test("the same page as Markdown: texts, equations, verdicts, figures as files", function()
   local study, file = pretend("fig13a_gating", { "done" })
   local source = report.source(file)
-  folder.add_means(study, source.spec)
+  study_folder.add_means(study, source.spec)
   report.write(path "page.md", study, source)
   local md = files.read(path "page.md")
   for _, what in ipairs { "\n## <a id=\"introduction\"></a>Introduction\n", "\n$$C_t = ", "[gate](#verdict-1)", "](page-figures/figure-1.svg)",
@@ -113,7 +113,7 @@ end)
 t.test("indented lines stay as they are, in each kind of page", function()
   local study, file = pretend("gate_start", { "done" })
   local source = report.source(file)
-  folder.add_means(study, source.spec)
+  study_folder.add_means(study, source.spec)
   source.report.discussion = "Seeds:\n\n    start  a<b\n      one    2%\n\nAfter it."
   report.write(path "indented.md", study, source)
   local md, html = files.read(path "indented.md"), report.html(study, source)
@@ -124,12 +124,12 @@ end)
 t.test("claims of which a study has no runs stand in one line, the others are judged", function()
   local at = path "narrow"
   local study, file = pretend("gate_start", { "done" })
-  local info = folder.info(study.path)
+  local info = study_folder.info(study.path)
   for i = #info.runs, 1, -1 do if info.runs[i].labels.corridor ~= "200" then table.remove(info.runs, i) end end
   files.make_folder(at)
   os.execute(("cp -r '%s/runs' '%s/'"):format(study.path, at))
-  folder.write_info(at, info)
-  local html = report.html(folder.load(at), report.source(file))
+  study_folder.write_info(at, info)
+  local html = report.html(study_folder.load(at), report.source(file))
   t.ok(html:find("no runs for these claims: 60-published, 120-published, 60-1-steps, 60-sooner.", 1, true))
   local _, cards = html:gsub('<a class="card ', "")
   t.eq(cards, 1) t.ok(html:find('href="#verdict-1"><span class="word"><span>undecided</span><span>200-published</span>', 1, true))

@@ -4,7 +4,7 @@
 local t = require "tests.harness"
 local denominators = require "mneme.insight.measure.denominators"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local json = require "mneme.base.json"
 local result_archive = require "mneme.lab.study.result_archive"
 local mn = require "mneme"
@@ -56,7 +56,7 @@ t.test("kept runs are taken, not lived again, and told as such; others are lived
   status, said = sweep(("run=%s import=%s"):format(path "second", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find "2 of the 2 runs" and said:find "4 of 4 runs done", said)
   t.eq(marks(), 2)
-  local study = folder.load(path "second")
+  local study = study_folder.load(path "second")
   for _, c in ipairs(study.runs) do
     t.eq(c.status, "done")
     t.eq(c.metrics.score, tonumber(c.labels.a) * 3 + c.seed)
@@ -97,17 +97,17 @@ end)
 
 t.test("a file grows by the runs that are done, and keeps those it has", function()
   t.eq(mneme(("sweep %s estimate=0 jobs=2 seeds=3..3 run=%s"):format(marked, path "third")), 0)
-  t.eq(result_archive.write(path "kept.jsonl", folder.load(path "third"), {}), 4)
-  local study, lines = folder.load(path "second"), {}
+  t.eq(result_archive.write(path "kept.jsonl", study_folder.load(path "third"), {}), 4)
+  local study, lines = study_folder.load(path "second"), {}
   for line in files.read(path "kept.jsonl"):gmatch "[^\n]+" do lines[#lines + 1] = json.decode(line).run end
   t.eq(table.concat(lines, " "), "a=1,seed=1 a=1,seed=3 a=2,seed=1 a=2,seed=3")
   result_archive.write(path "again.jsonl", study, {})
   local before = files.read(path "again.jsonl")
   result_archive.write(path "again.jsonl", study, {})
   t.eq(files.read(path "again.jsonl"), before)
-  files.remove(folder.run_path(path "third", "a=1,seed=3") .. "/result.json")
-  t.eq(result_archive.write(path "open.jsonl", folder.load(path "third"), {}), 1)
-  folder.write_result(folder.run_path(path "third", "a=1,seed=3"), { status = "failed", exit = 3, error = "a NaN", seed = 3 })
+  files.remove(study_folder.run_path(path "third", "a=1,seed=3") .. "/result.json")
+  t.eq(result_archive.write(path "open.jsonl", study_folder.load(path "third"), {}), 1)
+  study_folder.write_result(study_folder.run_path(path "third", "a=1,seed=3"), { status = "failed", exit = 3, error = "a NaN", seed = 3 })
   local status, said = mneme(("report %s export=%s"):format(path "third", path "failed.jsonl"))
   t.eq(status, 0, said) t.ok(said:find("failed.jsonl: 1 runs without the 1 that failed", 1, true), said)
   marks()
@@ -115,7 +115,7 @@ end)
 
 t.test("a run that has begun here, or is being trained, is not touched", function()
   t.eq(sweep("seeds=1 run=" .. path "begun"), 0)
-  local run = folder.run_path(path "begun", "a=1,seed=1")
+  local run = study_folder.run_path(path "begun", "a=1,seed=1")
   files.remove(run .. "/result.json")
   files.make_folder(run .. "/checkpoints")
   files.write(run .. "/checkpoints/step-5.safetensors", { "half-trained" })
@@ -128,14 +128,14 @@ t.test("a run that has begun here, or is being trained, is not touched", functio
   files.lock(run .. "/lock")                                 -- as a worker that trains it has it
   local status, said = sweep(("seeds=1 run=%s import=%s"):format(path "begun", path "kept.jsonl"))
   t.eq(status, 1, said) t.ok(said:find "a=1,seed=1: it has begun here", said)
-  t.eq(all(run), before) t.eq(folder.result(run), nil)
+  t.eq(all(run), before) t.eq(study_folder.result(run), nil)
   io.open(run .. "/lock"):close()                            -- which frees it
   status, said = sweep(("seeds=1 run=%s import=%s"):format(path "begun", path "kept.jsonl"))
   t.eq(status, 1, said) t.ok(said:find "a=1,seed=1: it has begun here", said)
   t.eq(all(run), before)
   files.remove_folder(run)
   status, said = sweep(("seeds=1 run=%s import=%s"):format(path "begun", path "kept.jsonl"))
-  t.eq(status, 0, said) t.ok(folder.result(run).kept)
+  t.eq(status, 0, said) t.ok(study_folder.result(run).kept)
   marks()
 end)
 
@@ -182,8 +182,9 @@ t.test("other settings, damaged files and other studies are refused", function()
   end
   status, said = sweep(("run=%s import=%s"):format(path "fourth", path "nowhere.jsonl"))
   t.eq(status, 1) t.ok(said:find "nowhere.jsonl", said)
-  t.raises(function() result_archive.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), folder.load(path "first"), {}) end,
-    "other.jsonl holds runs of else: a=")
+  t.raises(function()
+    result_archive.write(write("other.jsonl", (files.read(path "kept.jsonl"):gsub('"marked"', '"else"'))), study_folder.load(path "first"), {})
+  end, "other.jsonl holds runs of else: a=")
   status, said = sweep(("seeds=7..7 run=%s import=%s"):format(path "fourth", path "kept.jsonl"))
   t.eq(status, 0, said) t.ok(said:find "0 of the 4 runs", said) t.eq(marks(), 2)
 end)
@@ -217,7 +218,6 @@ local learned = write("learned.lua", [[
 local mn = require "mneme"
 local denominators = require "mneme.insight.measure.denominators"
 local stepper = require "mneme.insight.episodes.stepper"
-local same_weights = require "mneme.insight.measure.weight_transplant"
 return mn.study {
   title = "learned", of = "tmaze", axes = { core = { { "galite", n_layers = 1, d_model = 16, d_head = 8, d_ffn = 16, label = "galite" } } },
   settings = { steps = 4e5, num_envs = 16, num_steps = 16, hidden = 16, corridor = 3, threads = 1, lr = 1e-3 }, seeds = { 1 },
@@ -229,13 +229,13 @@ return mn.study {
 t.test("a run of another experiment: measured when it is done; its curve is thinned and comes back", function()
   local status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s"):format(learned, path "whole"))
   t.eq(status, 0, said)
-  local c = folder.load(path "whole").runs[1]
+  local c = study_folder.load(path "whole").runs[1]
   t.ok(c.metrics.near_zero >= 0 and c.metrics.near_zero < 1) t.eq(c.metrics.negative, 0) t.ok(c.metrics.read > 0 and c.metrics.score > 0)
   local all = c:curves()["charts/score"]
   t.eq(mneme(("report %s export=%s"):format(path "whole", path "runs.jsonl")), 0)
   status, said = mneme(("sweep %s estimate=0 jobs=1 steps=40000 run=%s import=%s"):format(learned, path "back", path "runs.jsonl"))
   t.eq(status, 0, said)
-  local back = folder.load(path "back").runs[1]
+  local back = study_folder.load(path "back").runs[1]
   local curve = back:curves()["charts/score"]
   t.eq(curve.n, all.n) t.eq(curve.x[curve.n], all.x[all.n]) t.near(curve.y[curve.n], all.y[all.n], 1e-5)
   t.eq(back:curves()["charts/SPS"], nil) t.eq(back:curves()["grad/norm"], nil)
@@ -248,7 +248,7 @@ t.test("each long curve becomes a hundred points, the last among them", function
   local rows = {}
   for i = 1, 1003 do rows[i] = json.encode { step = 10 * i, ["charts/score"] = i, ["charts/SPS"] = i % 2 == 0 and 5 or nil } .. "\n" end
   os.execute(("cp -r '%s' '%s'"):format(path "whole", path "long"))
-  local study = folder.load(path "long")
+  local study = study_folder.load(path "long")
   files.write(study.runs[1].path .. "/metrics.jsonl", rows)
   result_archive.write(path "long.jsonl", study, { "charts/score", "charts/SPS" })
   local curves = json.decode((files.read(path "long.jsonl"):gsub("\n", ""))).curves
@@ -308,7 +308,7 @@ t.test("s.q is the key's product with the query after one step of a memory that 
 end)
 
 t.test("the released form at r = 1 and r = 2 is one function; the exact series is not", function()
-  local config = folder.load(path "whole").runs[1].path
+  local config = study_folder.load(path "whole").runs[1].path
   t.eq(weight_transplant.difference(config, {}, {}), 0)
   for form, same in pairs { code = true, cossin = false } do
     local run = path("run-" .. form)

@@ -2,7 +2,7 @@
 -- claims and figures, where a sweep goes on, where finished runs are imported; and what no double holds is refused.
 local t = require "tests.harness"
 local claims = require "mneme.lab.study.claims"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
@@ -127,7 +127,7 @@ t.test("a sweep goes on under the names that its folder has: the settings, decla
   mneme "sweep study.lua quick=1 a=10,2.50 gamma=5e-1 wide=1 steps=1e1 seeds=1 run=s estimate=0 jobs=2"
   local function names()
     local list = {}
-    for i, r in ipairs(folder.load(path "s").runs) do list[i] = r.name:match "^a=[^,]*" .. (r.status == "done" and "" or " open") end
+    for i, r in ipairs(study_folder.load(path "s").runs) do list[i] = r.name:match "^a=[^,]*" .. (r.status == "done" and "" or " open") end
     return table.concat(list, " ")
   end
   t.eq(names(), "a=10 a=2.50")
@@ -140,7 +140,7 @@ t.test("a sweep goes on under the names that its folder has: the settings, decla
   -- Finished runs from a file keep their names, too.
   mneme "report s export=s.jsonl out=s.html"
   mneme "sweep study.lua quick=1 a=10.0,2.50,3,7e0 steps=1e1 wide=true gamma=50e-2 seeds=1 run=i import=s.jsonl jobs=0"
-  local taken = folder.load(path "i").runs
+  local taken = study_folder.load(path "i").runs
   t.eq(#taken, 4)
   for _, r in ipairs(taken) do t.ok(r.status == "done" and r.kept, r.name) end
   t.eq(taken[2].name, "a=2.50,b=true,core=gru,kind=1e1,s=1,seed=1")
@@ -154,7 +154,7 @@ t.test("claims, figures and references know a value in any writing", function()
     local swept = { runs = {} }
     for seed = 1, 5 do
       for label, score in pairs { ["1e1"] = 2, [written] = 1 } do
-        table.insert(swept.runs, folder.run {
+        table.insert(swept.runs, study_folder.run {
           name = label, path = path "none", labels = { a = label, s = "1" }, seed = seed, status = "done", metrics = { score = score + seed / 100 } })
       end
     end

@@ -3,7 +3,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local aggregate = require "mneme.lab.study.aggregate"
 local claims = require "mneme.lab.study.claims"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local power = require "mneme.lab.study.power"
 local solved_curves = require "mneme.lab.study.solved_curves"
 local stats = require("mneme").stats
@@ -240,7 +240,7 @@ t.test("counts of seeds that solve it, and their curve, take a run that failed a
   local point = {}
   for i, r in ipairs(fail(runs_of(ten_yes, {}), "long", 6, 1)) do
     r.name = ("core=long,seed=%d"):format(r.seed)
-    point[i] = folder.run(r)
+    point[i] = study_folder.run(r)
   end
   local figure_texts = require "mneme.lab.study.figure_texts"
   t.ok(aggregate.solved_of({ 1, 1, 1, 1, 1 }, point, 0.97):find "solved by 5 of 10 seeds")

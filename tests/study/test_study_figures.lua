@@ -5,7 +5,7 @@ local figure = require "mneme.lab.study.figure"
 local figure_rows = require "mneme.lab.study.figure_rows"
 local figures = require "mneme.insight.figures"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
@@ -24,7 +24,7 @@ local function write_study(name, seeds, whole)
         local c = { name = ("core=%s,corridor=%d,seed=%d"):format(core, corridor, seed), labels = { core = core, corridor = tostring(corridor) },
           seed = seed, words = {} }
         runs[#runs + 1] = c
-        local at = folder.run_path(path, c.name)
+        local at = study_folder.run_path(path, c.name)
         files.make_folder(at)
         local result = { status = "done", point = c.labels, seed = seed, metrics = { score = score(core, corridor, seed), steps = 1000 },
           resources = { wall_s = 10 * seed, cpu_s = 9, peak_mib = 30 },
@@ -33,7 +33,7 @@ local function write_study(name, seeds, whole)
         if not whole and core == "gru" and corridor == 40 and seed == 2 then
           result = { status = "failed", point = c.labels, seed = seed, error = "out of memory" }
         end
-        if whole or not (core == "galite" and corridor == 20 and seed == seeds) then folder.write_result(at, result) end
+        if whole or not (core == "galite" and corridor == 20 and seed == seeds) then study_folder.write_result(at, result) end
         local lines = {}
         for i = 1, 10 do
           lines[i] = json.encode { step = 100 * i, ["charts/score"] = score(core, corridor, seed) * i / 10, ["charts/SPS"] = 50 * seed } .. "\n"
@@ -43,8 +43,8 @@ local function write_study(name, seeds, whole)
       end
     end
   end
-  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
-  return folder.load(path)
+  study_folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
+  return study_folder.load(path)
 end
 
 local spec = { metrics = { score = { "success", range = { 0, 1 } } }, references = { { "guessing", y = 0.25, of = "score" } } }
@@ -190,13 +190,13 @@ t.test("who has solved it, and when: a staircase of Kaplan and Meier; what canno
   local path, runs = here .. "/solved", {}
   for seed, result in ipairs { { 300, 0.98 }, { 100, 0.97 }, { 500, 0.5 }, { 200, 0.1 } } do      -- the last ended early, without
     runs[seed] = { name = "core=gru,seed=" .. seed, labels = { core = "gru" }, seed = seed, words = {} }
-    local at = folder.run_path(path, runs[seed].name)
+    local at = study_folder.run_path(path, runs[seed].name)
     files.make_folder(at)
-    folder.write_result(at, { status = "done", point = runs[seed].labels, seed = seed, metrics = { score = result[2], steps = result[1] } })
+    study_folder.write_result(at, { status = "done", point = runs[seed].labels, seed = seed, metrics = { score = result[2], steps = result[1] } })
   end
-  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
+  study_folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
   local metrics = { score = { "success", range = { 0, 1 }, solved = 0.97 }, steps = { "steps" } }
-  local fig = figure.new(folder.load(path), { metrics = metrics }, { "solved", y = "score", by = "core" })
+  local fig = figure.new(study_folder.load(path), { metrics = metrics }, { "solved", y = "score", by = "core" })
   near_all(fig.lines[1].x, { 0, 100, 100, 300, 300, 500 })
   near_all(fig.lines[1].y, { 0, 0, 1 / 4, 1 / 4, 5 / 8, 5 / 8 })      -- at 300 one of the two that are left
   t.eq(fig.y.label, "share of seeds that have reached 0.97")
@@ -280,16 +280,16 @@ t.test("curves: a run that stopped when it had solved its task keeps its last va
     local last = seed == 1 and 4 or 10
     local c = { name = "core=gru,seed=" .. seed, labels = { core = "gru" }, seed = seed, words = {} }
     runs[seed] = c
-    local at, lines = folder.run_path(path, c.name), {}
+    local at, lines = study_folder.run_path(path, c.name), {}
     files.make_folder(at)
-    folder.write_result(at, { status = "done", point = c.labels, seed = seed, metrics = { score = 0.9, steps = 100 * last } })
+    study_folder.write_result(at, { status = "done", point = c.labels, seed = seed, metrics = { score = 0.9, steps = 100 * last } })
     for i = 1, last do lines[i] = json.encode { step = 100 * i, ["charts/score"] = seed == 1 and 0.225 * i or 0.05 * i } .. "\n" end
     files.write(at .. "/metrics.jsonl", lines)
   end
-  folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
+  study_folder.write_info(path, { script = "none.lua", settings = "", runs = runs })
   local function drawn(config)
-    for _, c in ipairs(runs) do files.write(folder.run_path(path, c.name) .. "/config.json", { json.encode { config = config } }) end
-    return figure.new(folder.load(path), spec, { "curves", y = "charts/score", by = "core" })
+    for _, c in ipairs(runs) do files.write(study_folder.run_path(path, c.name) .. "/config.json", { json.encode { config = config } }) end
+    return figure.new(study_folder.load(path), spec, { "curves", y = "charts/score", by = "core" })
   end
   local fig = drawn { steps = 1000, stop_score = 0.9 }
   local line = fig.lines[1]

@@ -3,7 +3,7 @@
 local lfs = require "lfs"
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local mn = require "mneme"
 local resources = require "mneme.runs.resources"
@@ -148,7 +148,7 @@ t.test("every run runs once; again: none; more seeds: only those", function()
   t.eq(select(2, marks()), 8)
   t.eq((run("quick=1 seeds=3 run=" .. path "once")), 0)
   t.eq(select(2, marks()), 12)
-  local s = folder.load(path "once")
+  local s = study_folder.load(path "once")
   t.eq(#s.runs, 12)
   for _, c in ipairs(s.runs) do
     t.eq(c.status, "done")
@@ -175,7 +175,7 @@ return mn.study { title = "processors", axes = { a = { 1, 2 } }, settings = { st
   local said, status = shell.run(here, ("OMP_PROC_BIND=true '%s' sweep '%s' jobs=2 run='%s'"):format(shell.program, script, path "processors"))
   t.eq(status, 0, said)
   local have = tonumber((shell.run(here, "env -u OMP_NUM_THREADS nproc"):match "%d+"))
-  for _, c in ipairs(folder.load(path "processors").runs) do t.eq(c.metrics.processors, have) end
+  for _, c in ipairs(study_folder.load(path "processors").runs) do t.eq(c.metrics.processors, have) end
 end)
 
 t.test("a folder that holds another study, or a run, stays as it is", function()
@@ -198,11 +198,11 @@ t.test("a run that fails is kept, reported and tried once more", function()
   t.ok(out:find "this seed is cursed" and out:find "2 failed", out)
   local list = marks()
   t.eq(list["a=1,core=gru,kind=fast,seed=1"], 1) t.eq(list["a=1,core=gru,kind=fast,seed=2"], 2)
-  local result = folder.result(path "cursed/runs/a=1,core=gru,kind=fast,seed=2")
+  local result = study_folder.result(path "cursed/runs/a=1,core=gru,kind=fast,seed=2")
   t.eq(result.status, "failed") t.eq(result.exit, 1) t.eq(result.attempts, 2)
   t.ok(result.error:find "cursed")
   t.eq((run("quick=1 crash=-1 core=gru kind=fast jobs=1 run=" .. path "exits")), 1)
-  t.eq(folder.result(path "exits/runs/a=1,core=gru,kind=fast,seed=1").exit, 9)
+  t.eq(study_folder.result(path "exits/runs/a=1,core=gru,kind=fast,seed=1").exit, 9)
 end)
 
 -- Begin a sweep whose first two runs last until they are let go, and do something to it once they run.
@@ -229,7 +229,7 @@ t.test("kill -9 of the sweep: its runs end too, and the next sweep runs those th
   let_go()
   local status, out = run("quick=1 jobs=4 run=" .. path "killed")
   t.eq(status, 0, out)
-  for _, c in ipairs(folder.load(path "killed").runs) do t.eq(c.status, "done") end
+  for _, c in ipairs(study_folder.load(path "killed").runs) do t.eq(c.status, "done") end
 end)
 
 t.test("kill -9 of a run: it is tried again; Ctrl-C: what is open stays open", function()
@@ -259,14 +259,14 @@ t.test("a script without a study: settings with several values are the axes; its
   local words = "tmaze corridor=4,5 core=gru core.d_model=8 hidden=8 num_envs=2 num_steps=16 steps=64 seeds=2 run=" .. path "plain"
   local status, out = mneme("sweep " .. words)
   t.eq(status, 0, out)
-  local s = folder.load(path "plain")
+  local s = study_folder.load(path "plain")
   t.eq(#s.runs, 4) t.eq(s.runs[1].name, "corridor=4,seed=1")
   t.eq(s.runs[1].metrics.steps, 64)
   t.ok(lfs.attributes(s.runs[1].path .. "/config.json"))
   os.remove(s.runs[1].path .. "/result.json")                  -- killed before the result was written
   status, out = mneme("sweep " .. words)
   t.eq(status, 0, out)
-  t.eq(folder.load(path "plain").runs[1].metrics.steps, 64)
+  t.eq(study_folder.load(path "plain").runs[1].metrics.steps, 64)
   status, out = mneme("sweep " .. words .. " only=2")
   t.eq(status, 0, out)
   status, out = mneme("sweep " .. words .. " list=1")
@@ -289,7 +289,7 @@ return require("mneme").study { of = "tmaze", seeds = { 2, quick = 1 },
   t.raises(function() sweep.plan({ script = script }, { "coridor=4" }) end, "coridor")
   local status, out = mneme(("sweep %s quick=1 estimate=0 run=%s"):format(script, path "of"))
   t.eq(status, 0, out)
-  local s = folder.load(path "of")
+  local s = study_folder.load(path "of")
   t.eq(s.runs[1].metrics.steps, 64)
   local said = files.read(s.runs[1].path .. "/config.json")
   t.ok(said:find '"hidden": 8' and said:find '"corridor": 4' and said:find "other.lua")
@@ -355,8 +355,8 @@ t.test("an estimate comes first: runs are tried for a moment, and leave nothing 
   t.ok(minutes, out)
   t.ok(not lfs.attributes(path "told/estimate"))
   local longest = 0
-  for _, c in ipairs(folder.load(path "told").runs) do
-    local e = folder.result(c.path).estimate
+  for _, c in ipairs(study_folder.load(path "told").runs) do
+    local e = study_folder.result(c.path).estimate
     t.ok(e.wall_s > 0 and e.wall_s < 1000 and e.peak_mib > 1)
     t.eq(c.metrics.steps, 6400)
     longest = math.max(longest, e.wall_s)
@@ -392,7 +392,7 @@ return mn.study { settings = { steps = 256, num_envs = 2, num_steps = 16, core =
   local status, out = mneme(("sweep %s run=%s"):format(script, path "around"))
   local whole = C.mn_clock(false) - from
   t.eq(status, 0, out)
-  local result = folder.result(folder.load(path "around").runs[1].path)
+  local result = study_folder.result(study_folder.load(path "around").runs[1].path)
   t.ok(result.resources.cpu_s > 0.5 and result.resources.wall_s > 0.5 and result.resources.wall_s < whole, result.resources.cpu_s)
   t.ok(result.estimate.wall_s > 0.5, result.estimate.wall_s)
 end)

@@ -2,7 +2,7 @@
 -- nothing that was there is lost.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local shell = require "tests.support.shell"
 
 local here = shell.folder()
@@ -20,7 +20,7 @@ end
 
 local function finished(name)
   local n = 0
-  for _, c in ipairs(folder.load(path(name)).runs) do
+  for _, c in ipairs(study_folder.load(path(name)).runs) do
     if c.status == "done" then
       t.eq(c.metrics.score, tonumber(c.labels.a) * 10 + c.seed)
       n = n + 1
@@ -63,7 +63,7 @@ return require("mneme").study { title = "series", settings = { steps = 1 }, seed
 ]] })
   local said, status = shell.mneme(here, "sweep series.lua estimate=0 attempts=1 run=series")
   t.eq(status, 1) t.ok(said:find "number 2 of the series line is %-?nan, expected a finite number", said)
-  t.eq(folder.load(path "series").runs[1].status, "failed")
+  t.eq(study_folder.load(path "series").runs[1].status, "failed")
 end)
 
 t.test("a sweep of which a run was stopped, and not the sweep, has not succeeded", function()
@@ -111,7 +111,7 @@ t.test("a disk that fills up in the middle of a run: it says so, and goes on fro
   local ok, problem = pcall(function()
     said, status = shell.mneme(here, words .. "small/study")
     t.eq(status, 1, said) t.ok(said:find "No space left on device" and not said:find "traceback", said)
-    local one_run = folder.load(path "small/study").runs[1]
+    local one_run = study_folder.load(path "small/study").runs[1]
     t.ok(one_run.status ~= "done", one_run.status)
     local last = 0
     for _, name in ipairs(files.list(one_run.path .. "/checkpoints")) do last = math.max(last, tonumber(name:match "^step%-(%d+)%.safetensors$") or 0) end
@@ -120,7 +120,7 @@ t.test("a disk that fills up in the middle of a run: it says so, and goes on fro
     said, status = shell.mneme(here, words .. "small/study")
     t.eq(status, 0, said)
     t.ok(files.read(path "small/study/runs/" .. one_run.name .. "/log.txt"):find("going on at step " .. last, 1, true))
-    local after, whole = folder.load(path "small/study").runs[1], folder.load(path "whole").runs[1]
+    local after, whole = study_folder.load(path "small/study").runs[1], study_folder.load(path "whole").runs[1]
     t.eq(after.status, "done")
     for name, value in pairs(whole.metrics) do t.eq(after.metrics[name], value, name) end
   end)

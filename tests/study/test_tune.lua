@@ -2,7 +2,7 @@
 -- be tuned.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local tuning_journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
@@ -41,7 +41,7 @@ return mn.study {
 ]] })
 
 local ARGS = "sweep toy.lua lr=1e-5..1:log budget=10x20 estimate=0"
-local function proposals(run) return json.encode(folder.info(("%s/%s/tune"):format(here, run)).runs) end
+local function proposals(run) return json.encode(study_folder.info(("%s/%s/tune"):format(here, run)).runs) end
 
 local function marks()
   local list = {}
@@ -72,8 +72,8 @@ t.test("each memory has the same trials, the best runs with fresh seeds, and the
     t.eq(point.default.lr, "0.0001")
   end
   t.ok(said:find("mneme report a", 1, true) and said:find(("core=gru: lr=%s, tuned in 10 trials"):format(tuned.points[1].picks[1].values.lr), 1, true), said)
-  t.eq(#folder.load(path "a").runs, 4)
-  t.eq(#folder.load(path "a/tune").runs, 20)
+  t.eq(#study_folder.load(path "a").runs, 4)
+  t.eq(#study_folder.load(path "a/tune").runs, 20)
   reference = proposals "a"
   said, status = mneme(ARGS .. " run=b jobs=3")
   t.eq(status, 0, said)
@@ -128,7 +128,7 @@ t.test("a study that tunes: trials first, then its own seeds with what was picke
   local said, status = mneme "sweep tuned.lua estimate=0"
   t.eq(status, 0, said)
   local tuned, scores = tuning_journal.tuned(path "runs/tuned"), { gru = {}, lstm = {} }
-  for _, run in ipairs(folder.load(path "runs/tuned").runs) do
+  for _, run in ipairs(study_folder.load(path "runs/tuned").runs) do
     t.ok(run.seed <= 2)
     local point = tuned.points[run.labels.core == "gru" and 1 or 2]
     t.eq(point.name, "core=" .. run.labels.core)
@@ -170,7 +170,7 @@ t.test("a file of a study that tunes has its picks: imported, nothing is tuned a
   t.eq(status, 0, said)
   t.eq(#marks(), 2)
   local tuned = tuning_journal.tuned(path "taken")
-  for _, run in ipairs(folder.load(path "taken").runs) do
+  for _, run in ipairs(study_folder.load(path "taken").runs) do
     t.eq(run:info().config.lr, tonumber(tuned.points[run.labels.core == "gru" and 1 or 2].picks[1].values.lr))
   end
   said, status = mneme "report taken export=again.jsonl"

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local claims = require "mneme.lab.study.claims"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local kept_file = require "mneme.lab.reports.kept_file"
 local report = require "mneme.lab.reports.report"
 
@@ -18,8 +18,8 @@ end
 -- How many claims come out as each verdict.
 local function judged(file)
   return kept_file.with("docs/results/" .. file, nil, function(at, path)
-    local study, source, count = folder.load(at), report.source(path), { holds = 0, fails = 0, undecided = 0 }
-    folder.add_means(study, source.spec)
+    local study, source, count = study_folder.load(at), report.source(path), { holds = 0, fails = 0, undecided = 0 }
+    study_folder.add_means(study, source.spec)
     for _, v in ipairs(claims.judge(study, source.spec.claims, source.spec.metrics)) do
       if v.why ~= "no_run" then count[v.verdict] = count[v.verdict] + 1 end
     end

@@ -1,11 +1,11 @@
 -- attention_fixtures.lua -- the fixtures attention.NAME: an attention over given q, k, v, and its gradients.
 local encoder_attention = require "mneme.models.encoder_attention"
-local check_file = require "tests.support.fixture_parts"
+local fixture_parts = require "tests.support.fixture_parts"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
-local below, gradients, need, value_of = check_file.below, check_file.gradients, check_file.need, check_file.value_of
+local below, gradients, need, value_of = fixture_parts.below, fixture_parts.gradients, fixture_parts.need, fixture_parts.value_of
 
 -- Parameters that the file marks as fixed.
 local function fixed(meta)

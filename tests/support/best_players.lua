@@ -2,11 +2,11 @@
 -- choose(b, obs, from, last): the action of environment b, whose observation begins at obs[from]; last: the action before, nil where an
 -- episode begins.  They know observations and their own actions alone.  tests/envs/test_reference.lua holds them against what is declared.
 local ffi = require "ffi"
-local pendulum = require "tests.support.best_pendulum"
-local cartpole = require "tests.support.best_cartpole"
+local best_pendulum = require "tests.support.best_pendulum"
+local best_cartpole = require "tests.support.best_cartpole"
 
-local players = { position_only_pendulum = pendulum, noisy_position_only_pendulum = pendulum,
-  noisy_position_only_cartpole = cartpole, noisy_cartpole = cartpole }
+local players = { position_only_pendulum = best_pendulum, noisy_position_only_pendulum = best_pendulum,
+  noisy_position_only_cartpole = best_cartpole, noisy_cartpole = best_cartpole }
 
 -- ---- battleship ----
 

@@ -1,7 +1,7 @@
 -- endless_plays.lua -- plays Memory Gym's endless tasks of engine/envs for memory-gym to play the same (tests/reference/endless.py), and for the test that
 -- holds them to what that did.    luajit tests/support/endless_plays.lua prints what was played as JSON.
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local env_rig = require "tests.support.env_rig"
 
 local SEED = 11

@@ -10,11 +10,11 @@ if here then package.path = here .. "lua/?.lua;" .. here .. "lua/?/init.lua;" ..
 local device = here and arg[1] and arg[1]:match "^device=(.*)$"
 if device then require("mneme.base.engine").open(table.remove(arg, 1) and device) end            -- before a part opens the CPU
 local attention_fixtures = require "tests.support.attention_fixtures"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local learner_fixtures = require "tests.support.learner_fixtures"
-local parts = require "tests.support.fixture_parts"
+local fixture_parts = require "tests.support.fixture_parts"
 local safetensors = require "mneme.tensor.safetensors"
 local state_files = require "tests.support.state_files"
 local tables = require "mneme.base.tables"
@@ -50,7 +50,7 @@ local function compare(got, file)
   for name, t in pairs(file) do
     local group = name:match "^(%a+)%."
     if group == "output" or group == "final" or group == "grad" then
-      want[name] = parts.numbers(t:data(), t:shape())
+      want[name] = fixture_parts.numbers(t:data(), t:shape())
       top[group] = math.max(top[group] or 0, largest(want[name].values))
     end
   end
@@ -71,18 +71,18 @@ end
 -- ---- a core, forward and backward ----
 
 local function run_core(name, config, file)
-  local c = core.new(name, config, true)
-  c:load_state_dict(parts.below(file, "param."))
-  local given = parts.below(file, "state.")
+  local c = cores.new(name, config, true)
+  c:load_state_dict(fixture_parts.below(file, "param."))
+  local given = fixture_parts.below(file, "state.")
   if state_files.mirrors_differ(c, given) then c.store_all_channels() end
   local state = state_files.fold(c, given, true)
-  local x = tensor.new { shape = parts.need(file, "input.x"):shape(), grad = true }:copy(file["input.x"])
-  local y, final = c(x, parts.flags(parts.need(file, "input.done")), state)
-  local got = { ["output.y"] = parts.value_of(y) }
+  local x = tensor.new { shape = fixture_parts.need(file, "input.x"):shape(), grad = true }:copy(file["input.x"])
+  local y, final = c(x, fixture_parts.flags(fixture_parts.need(file, "input.done")), state)
+  local got = { ["output.y"] = fixture_parts.value_of(y) }
   for key, t in pairs(state_files.unfold(c, final, "value")) do got["final." .. key] = t end
-  tensor.ops.sum { x = tensor.ops.mul(y, parts.need(file, "cotangent.y")) }:backward()
-  parts.gradients(got, "grad.param.", c:named_parameters())
-  got["grad.input.x"] = parts.grad_of(x)
+  tensor.ops.sum { x = tensor.ops.mul(y, fixture_parts.need(file, "cotangent.y")) }:backward()
+  fixture_parts.gradients(got, "grad.param.", c:named_parameters())
+  got["grad.input.x"] = fixture_parts.grad_of(x)
   for key, t in pairs(state_files.unfold(c, state, "gradient")) do got["grad.state." .. key] = t end
   return got
 end

@@ -1,6 +1,6 @@
 -- gym_rig.lua -- environments of Gymnasium that tests step: where their classes are, and all that they give, as one text.
 local ffi = require "ffi"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local shell = require "tests.support.shell"
 
 local rig = {}

@@ -1,7 +1,7 @@
 -- learn_rig.lua -- trains agents with the program and looks at what they have learnt; for tests/learn.
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local registry = require "mneme.base.registry"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"

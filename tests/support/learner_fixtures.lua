@@ -1,7 +1,7 @@
 -- learner_fixtures.lua -- the fixtures learn.NAME: losses, returns, optimisers, whole updates.
 local ffi = require "ffi"
-local check_file = require "tests.support.fixture_parts"
-local core = require "mneme.models.core"
+local fixture_parts = require "tests.support.fixture_parts"
+local cores = require "mneme.models.cores"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local nn = require "mneme.tensor.nn"
@@ -10,8 +10,8 @@ local state_files = require "tests.support.state_files"
 local tensor = require "mneme.tensor.tensor"
 
 local ops = tensor.ops
-local below, flags, gradients, need = check_file.below, check_file.flags, check_file.gradients, check_file.need
-local value_of = check_file.value_of
+local below, flags, gradients, need = fixture_parts.below, fixture_parts.flags, fixture_parts.gradients, fixture_parts.need
+local value_of = fixture_parts.value_of
 
 ---A number that the config must have.
 local function setting(config, key)
@@ -111,7 +111,7 @@ function learn.adamw(config, file) return steps_of_adam(config, file, true) end
 
 function learn.a2c_train(config, file)
   if type(config.core_config) ~= "table" then errors.fail "config.core_config is not an object" end
-  local c = core.new(config.core, config.core_config, true)
+  local c = cores.new(config.core, config.core_config, true)
   local wide = need(file, "param.actor.0.weight"):shape()
   local heads = nn.heads(c.d_out, wide[1], need(file, "param.actor.1.weight"):shape()[1])
   local agent = nn.container { { "core", c.module }, heads.children[1], heads.children[2] }

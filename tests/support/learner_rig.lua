@@ -3,7 +3,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local mn = require "mneme"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local learners = require "mneme.learn.learners"
 local registry = require "mneme.base.registry"
 
@@ -15,11 +15,11 @@ local small = { d_in = 16, d_model = 16, n_layers = 2, n_heads = 2, d_head = 8, 
 ---A core by name, or a case of core_rig's, small.
 function rig.small_core(case, sizes)
   local settings = type(case) == "table" and case or { case }
-  local config, defaults = {}, core.definition(settings[1]).config
+  local config, defaults = {}, cores.definition(settings[1]).config
   for _, set in ipairs { small, settings, sizes or {} } do
     for key, value in pairs(set) do if key ~= 1 and defaults[key] ~= nil then config[key] = value end end
   end
-  return core.new(settings[1], config, true)
+  return cores.new(settings[1], config, true)
 end
 
 ---A learner, begun.

@@ -1,7 +1,7 @@
 -- popgym_tasks.lua -- plays POPGym's tasks of engine/envs for its originals to play the same (tests/reference/popgym_tasks.py), and for the test that
 -- holds them to what those did.    luajit tests/support/popgym_tasks.lua prints what was played as JSON.
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local env_rig = require "tests.support.env_rig"
 
 local LEVELS, SEED, SIDES = { "easy", "medium", "hard" }, 5, { easy = 11, medium = 15, hard = 19 }

@@ -126,7 +126,7 @@ end
 
 -- How it begins, so that the small constants that rig.build makes large are as they are by default.
 local function as_it_is(settings)
-  local defaults = require("mneme.models.core").definition(settings[1]).config
+  local defaults = require("mneme.models.cores").definition(settings[1]).config
   return contract_rig.build(settings, 1, { eps = settings.eps or defaults.eps, norm_eps = settings.norm_eps or defaults.norm_eps })
 end
 

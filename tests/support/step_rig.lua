@@ -1,7 +1,7 @@
 -- step_rig.lua -- agents step by step as the engine computes them, for tests that compare exported forms with it: two environments, random
 -- observations, actions and rewards, episodes that begin in the middle.
 local ffi = require "ffi"
-local cores = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local mn = require "mneme"
 local normaliser = require "mneme.learn.normaliser"
 local tensor = require "mneme.tensor.tensor"
@@ -65,7 +65,7 @@ end
 ---Steps of two environments, one call each.
 ---@param agent Agent
 ---@param T integer
----@param graph table? of mneme.portable.agent: then gradients of its parameters, too
+---@param graph table? of mneme.portable.step_graph: then gradients of its parameters, too
 ---@return table { steps = { observation, done, previous_action, previous_reward, distribution, value: lists of numbers }, grads = { name, values } }
 function rig.run(agent, T, graph)
   local B, draw, space, action = 2, random(11), agent.observation_space, agent.action_space

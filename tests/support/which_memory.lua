@@ -1,8 +1,8 @@
 -- which_memory.lua -- the table of docs/which-memory.md: what the cores declare, and what the kept runs of docs/results have
 -- measured.   build/mneme run tests/support/which_memory.lua
 local mn = require "mneme"
-local archive = require "mneme.lab.study.result_archive"
-local core = require "mneme.models.core"
+local result_archive = require "mneme.lab.study.result_archive"
+local cores = require "mneme.models.cores"
 local registry = require "mneme.base.registry"
 local exact_credit = require "mneme.learn.exact_credit"
 local grouped = require("mneme.base.format").grouped
@@ -12,7 +12,7 @@ local cfg = mn.config { out = "docs/which-memory.md", about = { out = { "the pag
 -- The metrics of a study's runs, by their settings without the seed.
 local function kept(name)
   local found = {}
-  for run, line in pairs(archive.lines(registry.root .. "docs/results/" .. name .. ".jsonl")) do
+  for run, line in pairs(result_archive.lines(registry.root .. "docs/results/" .. name .. ".jsonl")) do
     local settings = run:match "^(.*),seed=%d+$"
     found[settings] = found[settings] or {}
     table.insert(found[settings], line.metrics)
@@ -56,7 +56,7 @@ end
 local rows = {}
 for _, name in ipairs(mn.names "cores") do
   mn.manual_seed(1)
-  local c = mn.nn.dry(core.new, name)
+  local c = mn.nn.dry(cores.new, name)
   local about, back = c:describe(), c:reach()
   rows[#rows + 1] = ("| %s |"):format(table.concat({ "`" .. name .. "`", c.reads or "", grouped(about.state_floats), grouped(about.weights + about.step.macs),
     grouped(about.step.macs), half_life(c:half_lives()), back and grouped(back) or "",

@@ -10,7 +10,7 @@ local chromium = require "tests.support.chromium"
 local episode_data = require "mneme.insight.view.episode_data"
 local forward = require "tests.support.forward"
 local http = require "tests.support.http"
-local keyboard = require "mneme.insight.view.action_keys"
+local action_keys = require "mneme.insight.view.action_keys"
 local xvfb = require "tests.support.xvfb"
 local files = require "mneme.base.files"
 local scene = require "mneme.insight.view.scene"
@@ -136,7 +136,7 @@ local function walk_of(screen, twin, film)
     twin.v:key(260, twin.clock, twin.paint)
     for _ = 1, record and 12 or 0 do
       film.add(0)
-      twin.v:key(keyboard.RIGHT, twin.clock, twin.paint)
+      twin.v:key(action_keys.RIGHT, twin.clock, twin.paint)
     end
   end
   return walk
@@ -230,7 +230,7 @@ t.test("a minute: a failure, where its cue was lost, the cell's counterfactual a
   local missing = not record and place[2].lacks()
   if missing then t.skip(missing) end
   local run, screen = run_to_show(), nil
-  local list = require("mneme.runs.folder").load(run).checkpoints
+  local list = require("mneme.runs.run_folder").load(run).checkpoints
   local begin = list[math.max(1, #list - 1)].step
   local words = { run, "scene=tmaze", "checkpoint=" .. begin, ("size=%dx%d"):format(W, H), SCALE > 1 and "scale=" .. SCALE or nil }
   local ok, why = xpcall(function()

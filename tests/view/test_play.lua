@@ -2,10 +2,10 @@
 -- was played, and windows that sleep between keys.
 local lfs = require "lfs"
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local action_keys = require "mneme.insight.view.action_keys"
-local games = require "mneme.insight.view.game"
+local games = require "mneme.insight.view.games"
 local arguments = require "mneme.commands.arguments"
 local play = require "mneme.commands.play"
 local scene_rig = require "tests.support.scene_rig"

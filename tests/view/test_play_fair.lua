@@ -2,8 +2,8 @@
 -- scores at the end.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local envs = require "mneme.envs.env"
-local games = require "mneme.insight.view.game"
+local envs = require "mneme.envs"
+local games = require "mneme.insight.view.games"
 local json = require "mneme.base.json"
 local action_keys = require "mneme.insight.view.action_keys"
 local scene_rig = require "tests.support.scene_rig"

@@ -230,7 +230,7 @@ function arguments.run(command, words) return command.run(arguments.read(command
 ---@param given table<string, any> settings for the environment
 function arguments.check_env(command, path, given)
   if not next(given) then return end
-  local info, known, own = require("mneme.runs.folder").read_info(path), { time_limit = true }, options.names(command)
+  local info, known, own = require("mneme.runs.run_folder").read_info(path), { time_limit = true }, options.names(command)
   local all = { unpack(own) }
   for _, env in ipairs(require("mneme.base.catalogue").list "envs") do
     if env.name == info.env then
@@ -249,7 +249,7 @@ end
 ---@param o table of read
 ---@param what string "to probe": what its episodes are for
 function arguments.check_run(command, o, what)
-  if require("mneme.runs.folder").read_info(o.folder).sequence_task then errors.usage(("%s: a run on sequences has no episodes %s"):format(o.folder, what)) end
+  if require("mneme.runs.run_folder").read_info(o.folder).sequence_task then errors.usage(o.folder .. ": a run on sequences has no episodes " .. what) end
   arguments.check_env(command, o.folder, o.env_settings)
 end
 

@@ -1,9 +1,9 @@
 -- check.lua -- `mneme check`: test a core or an environment of your own, or examine a run's folder.
 local lazy = require "mneme.base.lazy"
 local provenance = lazy "mneme.lab.study.provenance"
-local study_folder = lazy "mneme.lab.study.folder"
-local core = lazy "mneme.models.core"
-local envs = lazy "mneme.envs.env"
+local study_folder = lazy "mneme.lab.study.study_folder"
+local cores = lazy "mneme.models.cores"
+local envs = lazy "mneme.envs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
@@ -32,12 +32,12 @@ local ENV_STEPS = 500      -- of an environment before it is saved, and after
 
 -- The contract of a core, one line a property.
 local function check_core(file, given)
-  local settings, defaults = { file }, next(given) and core.definition(file).config
+  local settings, defaults = { file }, next(given) and cores.definition(file).config
   for key, text in pairs(given) do
     if defaults[key] == nil then errors.unknown("key of core " .. file, key, tables.keys(defaults)) end
     settings[key] = setting_types.parse(key, text, defaults[key])
   end
-  local built = core.new(settings[1])          -- its error says what is wrong with the file
+  local built = cores.new(settings[1])          -- its error says what is wrong with the file
   local wrong = 0
   for _, property in progress.each(require "mneme.models.contract", "properties") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)

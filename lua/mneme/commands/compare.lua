@@ -5,18 +5,18 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local source_files = require "mneme.base.source_files"
 local tables = require "mneme.base.tables"
-local folder = lazy "mneme.lab.study.folder"
+local study_folder = lazy "mneme.lab.study.study_folder"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local format = require "mneme.base.format"
 local provenance = lazy "mneme.lab.study.provenance"
 local resources = lazy "mneme.runs.resources"
-local run_folder = lazy "mneme.runs.folder"
+local run_folder = lazy "mneme.runs.run_folder"
 local run_sources = lazy "mneme.runs.run_sources"
 local aggregate = lazy "mneme.lab.study.aggregate"
 local settings_diff = lazy "mneme.lab.study.settings_diff"
-local starts = require("mneme.runs.folder").starts
+local starts = require("mneme.runs.run_folder").starts
 local stats = lazy "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
@@ -41,7 +41,7 @@ local RESULT = "score, last 100 episodes"   -- which runs record at their end; t
 -- What a run recorded at its end: its score, and that of fresh episodes.
 local function scores_of(path, ended)
   if ended and ended.results.score then return ended.results.score, ended.fresh and ended.fresh.score end
-  local result = files.is_file(path .. "/result.json") and folder.result(path)
+  local result = files.is_file(path .. "/result.json") and study_folder.result(path)
   local metrics = result and result.metrics or {}
   return tonumber(metrics.score), tonumber(metrics.fresh_score)
 end
@@ -78,7 +78,7 @@ local function runs_of(path, list)
     return
   end
   local begun = 0
-  for _, group in ipairs(folder.groups(folder.load(path).runs)) do
+  for _, group in ipairs(study_folder.groups(study_folder.load(path).runs)) do
     for _, of_study in ipairs(group.runs) do
       if of_study:info() then
         local name = ("%s: %s"):format(path, group.name)
@@ -346,7 +346,7 @@ function compare.text(paths, o)
   local runs, unsound = {}, {}
   for i, r in ipairs(list) do runs[i] = { run = { name = r.path:match "[^/]*$" }, info = r.info } end
   for _, path in ipairs(paths) do
-    local study = files.is_file(path .. "/study.json") and folder.load(path)
+    local study = files.is_file(path .. "/study.json") and study_folder.load(path)
     for _, text in ipairs(provenance.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
   end
   local codes, resumed = provenance.differences(runs)

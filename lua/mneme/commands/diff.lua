@@ -8,7 +8,7 @@ local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local next_step = require("mneme.base.terminal").next_step
 local json = require "mneme.base.json"
-local run_folder = lazy "mneme.runs.folder"
+local run_folder = lazy "mneme.runs.run_folder"
 local safetensors = lazy "mneme.tensor.safetensors"
 local columns = require("mneme.base.layout").table
 

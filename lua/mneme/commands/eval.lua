@@ -6,7 +6,7 @@ local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local memory_story = lazy "mneme.insight.episodes.memory_story"
 local fresh_episodes = lazy "mneme.insight.episodes.fresh_episodes"
-local core = lazy "mneme.models.core"
+local cores = lazy "mneme.models.cores"
 local validation = lazy "mneme.learn.validation"
 local rebuild = lazy "mneme.learn.rebuild"
 local encoder_core = lazy "mneme.models.encoder_core"
@@ -21,7 +21,7 @@ local format = require "mneme.base.format"
 local outcomes_table = lazy "mneme.lab.reports.outcomes_table"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
-local run_folder = lazy "mneme.runs.folder"
+local run_folder = lazy "mneme.runs.run_folder"
 local stats = lazy "mneme.stats"
 local C = engine.C
 
@@ -127,7 +127,7 @@ function eval.load(folder, settings, best)
   local encoder = not about.own_words and about.core.name == encoder_core.name and require("mneme.models.encoder").new(about.core.config) or nil
   -- `true`: config.json lists every key of a core, also those without effect.
   local model = about.own_words and rebuild.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
-    core = not encoder and core.new(about.core.name, about.core.config, true) or nil }
+    core = not encoder and cores.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(run:no_checkpoint()) end
   stored_parameters.into(folder, checkpoint, model.module)

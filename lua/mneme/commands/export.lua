@@ -1,9 +1,9 @@
 -- export.lua -- `mneme export`: a run's parameters (.safetensors), or its agent's step of acting (.py, .onnx, .h, .json), for other programs.
 local lazy = require "mneme.base.lazy"
 local json = require "mneme.base.json"
-local run_folder = lazy "mneme.runs.folder"
+local run_folder = lazy "mneme.runs.run_folder"
 local modules = lazy "mneme.tensor.module"
-local portable = require "mneme.portable.step_files"
+local step_files = require "mneme.portable.step_files"
 local safetensors = lazy "mneme.tensor.safetensors"
 local stepper = lazy "mneme.insight.episodes.stepper"
 local stored_parameters = lazy "mneme.learn.stored_parameters"
@@ -18,7 +18,7 @@ agent.safetensors: the parameters alone, with torch's names and layout: an activ
 parameters of gru and lstm are packed as torch.nn.GRU and LSTM have them (weight_ih_l0 ..., gates r, z, n and i, f, g, o; missing biases are zeros).]],
   arguments = { { "from", "RUN", "a run's folder", noun = "run" } },
   options = {
-    { "to", "the file", type = "file", endings = { "safetensors", unpack(portable.endings) }, required = true,
+    { "to", "the file", type = "file", endings = { "safetensors", unpack(step_files.endings) }, required = true,
       hint = "of a run .py (PyTorch), .onnx, .h (C) or .safetensors (its parameters); curves as numbers: mneme report RUN figures=FOLDER" },
     { "step", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },
     { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
@@ -31,7 +31,7 @@ local function export_step(o)
   local checkpoint, info = stored_parameters.checkpoint(o.from, o), run_folder.load(o.from).info
   local made = stepper.from_run(o.from, { checkpoint = checkpoint.step })
   local from = ("mneme export: the agent of %s at step %.0f"):format(o.from, checkpoint.step)
-  print(("%s: %s"):format(o.to, portable.write(o.to, made.agent, made.env, from, info.memory)))
+  print(("%s: %s"):format(o.to, step_files.write(o.to, made.agent, made.env, from, info.memory)))
 end
 
 local function export_run(o)

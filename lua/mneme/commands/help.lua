@@ -6,12 +6,12 @@ local api = lazy "mneme.commands.api"
 local encoder_attention = lazy "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
 local commands = require("mneme.commands.options").commands
-local core = lazy "mneme.models.core"
+local cores = lazy "mneme.models.cores"
 local core_setting_docs = lazy "mneme.models.core_setting_docs"
 local nn = lazy "mneme.tensor.nn"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local envs = lazy "mneme.envs.env"
+local envs = lazy "mneme.envs"
 local files = lazy "mneme.base.files"
 local reference = lazy "mneme.envs.reference"
 local meanings = require "mneme.base.meanings"
@@ -180,14 +180,14 @@ local function file_of(kind, name, word) return name:find "%.lua$" and name or r
 ---What a core is, with these settings of it.
 ---@param words string[]? key=value, or core.key=value
 local function core_text(name, words)
-  local d, keys, rows, cfg = core.definition(name), core_setting_docs, {}, { core = { name } }
+  local d, keys, rows, cfg = cores.definition(name), core_setting_docs, {}, { core = { name } }
   for _, word in ipairs(words or {}) do
     local key, text = word:match "^([^=]*)=(.*)$"
     setting_types.set(cfg, { core = { default = { name } } }, "core." .. key:gsub("^core%.", ""), text)
   end
-  local built = nn.dry(core.new, cfg.core)
+  local built = nn.dry(cores.new, cfg.core)
   for _, key in ipairs(tables.keys(d.config)) do
-    local known = core.known_words(d, key)
+    local known = cores.known_words(d, key)
     rows[#rows + 1] = { key, setting_types.show(built.config[key]), (keys[key] or "") .. (known and " (" .. table.concat(tables.keys(known), " ") .. ")"
       or "") }
   end

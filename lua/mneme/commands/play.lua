@@ -1,10 +1,10 @@
 -- play.lua -- `mneme play`: an environment by hand.
 local engine = require "mneme.base.engine"
 local lazy = require "mneme.base.lazy"
-local envs = lazy "mneme.envs.env"
+local envs = lazy "mneme.envs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local game = lazy "mneme.insight.view.game"
+local games = lazy "mneme.insight.view.games"
 local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local action_keys = lazy "mneme.insight.view.action_keys"
@@ -154,7 +154,7 @@ function play.run(o)
   local env = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
   if not scripted and not o.web then window.need_display(o.hint) end
   o.scene = scene.load(o.scene)
-  local played = game.new(env, o)
+  local played = games.new(env, o)
   C.mn_watch_signals(true)
   local ok, why = pcall(scripted and press or (o.web and web or window).run, played, o)
   C.mn_watch_signals(false)

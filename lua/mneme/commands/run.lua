@@ -143,7 +143,7 @@ function run.run(o)
     local about = script.peek(folder)
     path = about.script
     if not path then
-      require("mneme.runs.folder").read_info(folder)           -- its error says what is wrong
+      require("mneme.runs.run_folder").read_info(folder)           -- its error says what is wrong
       errors.usage("run: which script made this run?", "mneme run SCRIPT resume=" .. folder)
     end
     require("mneme.runs.run_sources").adopt(folder, about)
@@ -156,7 +156,7 @@ function run.run(o)
   if not made or not files.is_file(made .. "/config.json") then return end
   local trained = require("mneme.runs.checkpoints").list(made)[1]
   if not trained then next_step.note({ "compare", made }, "list runs")
-  elseif require("mneme.runs.folder").read_info(made).sequence_task then next_step.note({ "eval", made }, { "compare", made })
+  elseif require("mneme.runs.run_folder").read_info(made).sequence_task then next_step.note({ "eval", made }, { "compare", made })
   else next_step.note({ "view", made }, { "eval", made }) end
 end
 

@@ -12,9 +12,9 @@ local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
 local format = require "mneme.base.format"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local reference = require "mneme.envs.reference"
-local study_folder = lazy "mneme.lab.study.folder"
+local study_folder = lazy "mneme.lab.study.study_folder"
 local sealed = require("mneme.base.json").sealed
 local terminal = require "mneme.base.terminal"
 

@@ -6,7 +6,7 @@ local lazy = require "mneme.base.lazy"
 local catalogue = require "mneme.base.catalogue"
 local commands = require("mneme.commands.options").commands
 local config = lazy "mneme.runs.config"
-local core = lazy "mneme.models.core"
+local cores = lazy "mneme.models.cores"
 local engine = require "mneme.base.engine"
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
@@ -67,28 +67,28 @@ local function of_cores(add)
   local gated_linear = require "mneme.models.gated_linear"
   local tables_of = { feature = gated_linear.features, gate = gated_linear.gates, decay = gated_linear.decays }      -- a script adds to them
   for _, name in ipairs(registry.names "cores") do
-    local ok, d = pcall(core.definition, name)
+    local ok, d = pcall(cores.definition, name)
     for key, default in pairs(ok and type(d) == "table" and d.config or {}) do
       keys[key] = keys[key] or {}
-      table.insert(keys[key], { name = name, default = default, words = core.known_words(d, key) })
+      table.insert(keys[key], { name = name, default = default, words = cores.known_words(d, key) })
     end
   end
-  for key, cores in pairs(keys) do
+  for key, entries in pairs(keys) do
     local function page()
-      local known = cores[1].words
-      for _, entry in ipairs(cores) do known = known or entry.words end
+      local known = entries[1].words
+      for _, entry in ipairs(entries) do known = known or entry.words end
       local list, rows = tables_of[key], {}
       for _, word in ipairs(list and tables.keys(list) or {}) do
         local about = type(list[word]) == "table" and list[word] or {}
         rows[#rows + 1] = { word, (about.doc or "") .. (about.source and " (" .. about.source .. ")" or "") }
       end
       return paragraph(("%s: a setting of cores (core.%s=VALUE)"):format(key, key), (core_setting_docs[key] or "")
-        .. (known and not list and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") .. "; default " .. by_default(cores))
+        .. (known and not list and " (" .. table.concat(tables.keys(known), " ") .. ")" or "") .. "; default " .. by_default(entries))
         .. (list and "\n" .. layout.columns(rows) .. ("\n  one of your own: mn.%ss.NAME = { ... } in a script\n"):format(key) or "")
     end
     add(key, page)
     if tables_of[key] then add(key .. "s", page) end
-    for _, entry in ipairs(cores) do
+    for _, entry in ipairs(entries) do
       for word in pairs(entry.words or {}) do
         words[word] = words[word] or {}
         words[word][key] = true

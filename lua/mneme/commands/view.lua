@@ -73,7 +73,7 @@ end
 
 local function checkpoints_of(run)
   local steps = {}
-  for i, at in ipairs(require("mneme.runs.folder").load(run).checkpoints) do steps[i] = at.step end
+  for i, at in ipairs(require("mneme.runs.run_folder").load(run).checkpoints) do steps[i] = at.step end
   return steps
 end
 
@@ -120,7 +120,7 @@ end
 -- One thing to view, as a track.
 local function track_of(o, thing)
   if lfs.attributes(thing, "mode") == "directory" then
-    local id = require("mneme.runs.folder").read_info(thing).env
+    local id = require("mneme.runs.run_folder").read_info(thing).env
     id = type(id) == "string" and id or ""
     local name = o.scene or #o.things > 2 and "compact" or scene.for_env(id)
     local what, open = scene.load(name), opener(o, thing)
@@ -308,7 +308,7 @@ function view.run(o)
   local many = not o.out and #o.list == 0 and #o.things == 1 and files.is_folder(o.things[1]) and not files.is_file(o.things[1] .. "/config.json")
     and run_list.rows(o.things[1])[1]
   for _, thing in ipairs(o.things) do              -- what is wrong with it is said before what this machine lacks
-    if many then break elseif files.is_folder(thing) then require("mneme.runs.folder").read_info(thing)
+    if many then break elseif files.is_folder(thing) then require("mneme.runs.run_folder").read_info(thing)
     elseif thing:find "/" then errors.usage(("%s: there is no such run"):format(thing), "mneme list runs")
     else require("mneme.base.registry").file("scenes", thing, "run or scene") end
   end

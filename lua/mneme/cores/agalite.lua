@@ -4,7 +4,7 @@
 --   s = (1-gamma)*s + gamma*k                    y = sum_m v_m (k_m.q) / (D s.q + eps)
 -- form=code is the released model (r=1 and r=2 are the same function up to eps), form=paper follows the text,
 -- form=cossin is exact for r >= the number of steps.
-return require("mneme.models.core").preset("galite", { approximation = "cos" }, {
+return require("mneme.models.cores").preset("galite", { approximation = "cos" }, {
   doc = "approximate gated linear attention: r pairs of vectors and cosines approximate the matrix (AGaLiTe / AReLiT)",
   source = "Pramanik et al., AGaLiTe, TMLR 10/2024; released code github.com/subho406/agalite",
 })

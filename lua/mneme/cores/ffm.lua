@@ -4,7 +4,7 @@
 -- a begins evenly spaced from -0.673 to ln(0.01)/1024 and stays in -0.683 .. -1e-6, w from 2 pi down to 2 pi/1024, as published in double
 -- precision (memax begins a at 0 .. -0.5).  The state holds all real parts, then all imaginary ones.  Stepped call by call, Memorax's form
 -- starts its clock again in each and forgets nothing; here a step is a row of the sequence.
-local complex = require "mneme.models.layers.complex_channels"
+local complex_channels = require "mneme.models.layers.complex_channels"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local recurrent = require "mneme.models.recurrent"
@@ -21,7 +21,7 @@ local function layer(d_in, d, cfg)
   local m, c = cfg.d_state, cfg.n_phases
   local N, torch = m * c, nn.init.uniform
   local function trace(i) return math.floor(i / c) end
-  local parameter, tensors = complex.parameter, {}
+  local parameter, tensors = complex_channels.parameter, {}
   for k, shape in ipairs { { 2 * m + 2 * d, d_in }, { d, 2 * N } } do
     local bound = torch(1 / math.sqrt(shape[2]))
     tensors[2 * k - 1], tensors[2 * k] = parameter(shape, bound), parameter({ shape[1] }, bound)

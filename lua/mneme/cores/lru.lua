@@ -3,13 +3,13 @@
 --   per layer  u = norm(e);   g = gelu(y);   e = e + out1(g)*sigma(out2(g))
 -- Lambda begins uniform on the ring r_min <= |lambda| <= r_max, with phases 0 .. max_phase, and gamma = sqrt(1 - |lambda|^2), so that
 -- the state begins with the variance of its input.  The state holds d_state real parts, then d_state imaginary parts.
-local complex = require "mneme.models.layers.complex_channels"
+local complex_channels = require "mneme.models.layers.complex_channels"
 local nn = require "mneme.tensor.nn"
 
 -- Names nu_log, theta_log, gamma_log [N], B_re, B_im [N,d], C_re, C_im [d,N], D [d].
 local function unit(cfg)
-  local d, N, parameter = cfg.d_model, cfg.d_state, complex.parameter
-  local nu, theta, gate = complex.ring("lru", cfg, N)
+  local d, N, parameter = cfg.d_model, cfg.d_state, complex_channels.parameter
+  local nu, theta, gate = complex_channels.ring("lru", cfg, N)
   local gamma = parameter { N }
   local function normalise()
     for i = 0, N - 1 do gamma:data()[i] = 0.5 * math.log(1 - math.exp(-2 * math.exp(nu:data()[i]))) end
@@ -20,7 +20,7 @@ local function unit(cfg)
   return {
     N = N, names = { "nu_log", "theta_log", "gamma_log" }, constants = { nu, theta, gamma }, gate = gate,
     rates = function(n, t, g)
-      local lambda = complex.polar(n, t)
+      local lambda = complex_channels.polar(n, t)
       return lambda, g:exp()
     end,
     B = parameter({ 2 * N, d }, nn.init.normal(math.sqrt(1 / (2 * d)))), D = parameter({ d }, nn.init.normal()),
@@ -36,5 +36,5 @@ return {
     d_in = 16, d_model = 128, n_layers = 4, d_state = 128, r_min = 0, r_max = 1, max_phase = 6.28, embed_act = "none", ln_eps = 1e-6,
     remember = "published", reset = true,
   },
-  build = function(cfg) return complex.stack(cfg, "lru", unit) end,
+  build = function(cfg) return complex_channels.stack(cfg, "lru", unit) end,
 }

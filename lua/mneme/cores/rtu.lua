@@ -3,7 +3,7 @@
 -- n = sqrt(1 - |lambda|^2) + 1e-8 is no parameter, and has a gradient.  linear=true: f is the identity, and y = act([c1, c2]); else f is act, and
 -- y = [c1, c2].  d_model = 2N values.  Both have exact credit, since the pairs do not mix.  The released code leaves the factor exp(theta_log)
 -- out of its gradient of theta_log; this one has it.
-local complex = require "mneme.models.layers.complex_channels"
+local complex_channels = require "mneme.models.layers.complex_channels"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local recur = require "mneme.tensor.recur"
@@ -28,11 +28,11 @@ end
 -- Names nu_log, theta_log [N], w1, w2 .weight [N,d_in].
 local function layer(d_in, d, cfg)
   local N, act = d / 2, cfg.act
-  local nu, theta, gate = complex.ring("rtu", cfg, N)
-  local W = complex.parameter({ d, d_in }, nn.init.lecun_normal())
-  local run, credit = complex.channels { N = N, B = W, constants = { nu, theta }, scan = not cfg.linear and curved(act, N) or nil,
+  local nu, theta, gate = complex_channels.ring("rtu", cfg, N)
+  local W = complex_channels.parameter({ d, d_in }, nn.init.lecun_normal())
+  local run, credit = complex_channels.channels { N = N, B = W, constants = { nu, theta }, scan = not cfg.linear and curved(act, N) or nil,
     rates = function(n, t)
-      local lambda, size = complex.polar(n, t)
+      local lambda, size = complex_channels.polar(n, t)
       return lambda, (1 - size * size):sqrt() + 1e-8
     end }
   local named = { { "nu_log", nu }, { "theta_log", theta }, { "w1.weight", tensor.view(W, 0, { N, d_in }) },

@@ -4,7 +4,7 @@
 -- Each channel stands for itself and its conjugate.  Lambda, B and C begin as those of the normal part of HiPPO-LegS of order 2 d_state in its
 -- eigenvectors, dt from 0.001 to 0.1.  The real part of Lambda stays at most -0.0001 (`clip_eigs`, which the published runs leave off, and which
 -- keeps endless episodes finite).  With glu=full_glu the layer is that of lru.
-local complex = require "mneme.models.layers.complex_channels"
+local complex_channels = require "mneme.models.layers.complex_channels"
 local gate_start = require "mneme.models.gate_start"
 local hippo = require "mneme.models.layers.hippo"
 local nn = require "mneme.tensor.nn"
@@ -31,7 +31,7 @@ end
 
 -- Names Lambda_re, Lambda_im, log_step [N], B_re, B_im [N,d], C_re, C_im [d,N], D [d].
 local function unit(cfg)
-  local d, N, parameter, lecun = cfg.d_model, cfg.d_state, complex.parameter, nn.init.lecun_normal()
+  local d, N, parameter, lecun = cfg.d_model, cfg.d_state, complex_channels.parameter, nn.init.lecun_normal()
   local omega, V_re, V_im = hippo(N)
   local re, im, log_step = parameter({ N }):fill(-0.5), parameter { N }, parameter({ N }, nn.init.uniform(0.5))
   for i = 0, N - 1 do
@@ -63,5 +63,5 @@ return {
     remember = "published", reset = true,
   },
   choices = { discretisation = { zoh = true, bilinear = true }, glu = { full_glu = true, half_glu2 = true } },
-  build = function(cfg) return complex.stack(cfg, "s5", unit) end,
+  build = function(cfg) return complex_channels.stack(cfg, "s5", unit) end,
 }

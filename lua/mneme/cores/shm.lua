@@ -5,7 +5,7 @@
 -- the first row: this core, which has that row alone.  Factors are 1 on average and up to 2, so that an input that stays the same can make
 -- elements grow: they stay within +-1e12, so that endless episodes are finite.  Nothing is there that core.remember could set, since the factor is 1
 -- with a zero input.
-local complex = require "mneme.models.layers.complex_channels"
+local complex_channels = require "mneme.models.layers.complex_channels"
 local nn = require "mneme.tensor.nn"
 local recur = require "mneme.tensor.recur"
 local recurrent = require "mneme.models.recurrent"
@@ -24,11 +24,11 @@ end
 -- Names norm, k, q, v, c .weight [m,d_in], eta.weight [1,d_in], theta [m], shortcut, out.
 local function layer(d_in, d, cfg)
   local m, torch = cfg.d_head, nn.init.uniform(1 / math.sqrt(d_in))
-  local W, named = complex.parameter({ 4 * m + 1, d_in }, torch), {}
+  local W, named = complex_channels.parameter({ 4 * m + 1, d_in }, torch), {}
   for i, name in ipairs { "k", "q", "v", "c", "eta" } do
     named[i] = { name .. ".weight", tensor.view(W, (i - 1) * m * d_in, { i < 5 and m or 1, d_in }) }
   end
-  local theta = complex.parameter({ m }, nn.init.uniform(math.sqrt(6 / (ROWS + m))))
+  local theta = complex_channels.parameter({ m }, nn.init.uniform(math.sqrt(6 / (ROWS + m))))
   named[6] = { "theta", theta }
   local norm, shortcut = nn.layer_norm(d_in, cfg.ln_eps), nn.linear(d_in, m, { init = torch })
   local out = nn.linear(m, d, { init = nn.init.uniform(1 / math.sqrt(m)) })

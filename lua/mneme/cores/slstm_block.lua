@@ -1,5 +1,5 @@
 -- slstm_block.lua -- sLSTM in its block: the cell of slstm by heads, behind a short convolution, and a gated feed-forward part.
-local cell = require "mneme.models.layers.slstm_cell"
+local slstm_cell = require "mneme.models.layers.slstm_cell"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -36,7 +36,7 @@ local function layer(cfg, l)
   local up = nn.linear(d, 2 * F, { bias = false, init = small })
   local down = nn.linear(F, d, { bias = false, init = nn.init.normal(2 / (cfg.n_layers * math.sqrt(d))) })
   local gates, more = by_heads(inward, bias, H, K), by_heads(again, nil, H, K)
-  local run = cell.new(d, function(h)
+  local run = slstm_cell.new(d, function(h)
     local B = h:shape()[1]
     return more(ops.concat { a = h, b = h, c = h, d = h }, 1, B):reshape(B, 4 * d)
   end)
@@ -83,12 +83,12 @@ to the next multiple of 64]],
     local layers, states = {}, {}
     for l = 0, cfg.n_layers - 1 do
       layers[l + 1] = { tostring(l), layer(cfg, l) }
-      for _, name in ipairs(cell.states) do states["layers." .. l .. "." .. name] = "[B,D]" end
+      for _, name in ipairs(slstm_cell.states) do states["layers." .. l .. "." .. name] = "[B,D]" end
       states["layers." .. l .. ".conv"] = "[B,W,D]"
     end
     return {
       module = nn.container { { "embed", embed }, { "layers", nn.container(layers) }, { "norm", norm } }, d_out = cfg.d_model, states = states,
-      start = { m = cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" }, reads = "vector",
+      start = { m = slstm_cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" }, reads = "vector",
       forward = function(x, done, state, probe)
         local e, new = embed(x), {}
         for l = 1, cfg.n_layers do e = layers[l][2](e, cfg.reset and done or nil, state, new, probe) end

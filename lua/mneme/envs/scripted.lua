@@ -133,7 +133,7 @@ local function read_to_know(list)
   return facts
 end
 
--- Settable facts in the order of their names, as envs/env.lua has them.
+-- Settable facts in the order of their names, as envs/init.lua has them.
 local function read_facts(list)
   local facts = {}
   for _, name in ipairs(tables.keys(list)) do

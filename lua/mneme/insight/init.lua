@@ -7,8 +7,8 @@ insight.parts = {
   interventions = { "mneme.insight.episodes.interventions" },
   causal_map = { "mneme.insight.episodes.causal_map", "new" },
   figures = { "mneme.insight.figures" },
-  svg = { group = { new = { "mneme.insight.figures.svg_writer", "new" }, css = { "mneme.insight.figures.style", "css" },
-    color = { "mneme.insight.figures.style", "color" } } },
+  svg = { group = { new = { "mneme.insight.figures.svg_writer", "new" }, css = { "mneme.insight.figures.figure_style", "css" },
+    color = { "mneme.insight.figures.figure_style", "color" } } },
   stepper = { "mneme.insight.episodes.stepper", fields = { "from_run", "new" } },
   inspect = { group = {
     implicit_attention = { "mneme.models.implicit_attention", fields = { "horizon", "no_horizon", "note", "problem", "reaches", "size", "weights" } },

@@ -8,7 +8,7 @@
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
 --   credit         exact: they go on beyond the rollout, to where the episode began (learn/exact_credit.lua)
 local ffi = require "ffi"
-local batch = require "mneme.learn.batch"
+local batches = require "mneme.learn.batches"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
@@ -69,9 +69,9 @@ local function inputs(self, first, to, timed)
   local previous
   for name, t in pairs(self.previous or {}) do
     previous = previous or {}
-    previous[name] = batch.window(t, first, to, timed)
+    previous[name] = batches.window(t, first, to, timed)
   end
-  return batch.window(self.inputs, first, to, timed), batch.window(self.resets, first, to, timed), previous
+  return batches.window(self.inputs, first, to, timed), batches.window(self.resets, first, to, timed), previous
 end
 
 ---What acting computes, recorded as a plan: each row is what a call of one step gives.  With a tape, unless the class says otherwise or the
@@ -104,8 +104,8 @@ local function piece_of(self, first, rows)
     return logits, values, after, self.agent:choose(logits, self.clock, self)
   end)
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
-  batch.rows_of(piece.actions, self.row.action, first)
-  batch.rows_of(piece.values, self.row.value, first)
+  batches.rows_of(piece.actions, self.row.action, first)
+  batches.rows_of(piece.values, self.row.value, first)
   return piece
 end
 
@@ -176,7 +176,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.clock, self.epsilon = tensor.new { shape = { 3 }, dtype = "i32" }, self.acts == "values" and tensor.new { 1 } or nil
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
-  self.memory_resets = batch.resets(self.B, self.reset_on_done, self.context)
+  self.memory_resets = batches.resets(self.B, self.reset_on_done, self.context)
   self.normaliser = (self.norm_obs or self.norm_reward or self.clip_reward > 0 or agent.statistics) and normaliser.of_learner(what, self) or nil
   agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
   local bytes = 4 * core:state_floats() * self.B
@@ -185,7 +185,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)
-  batch.make(self)
+  batches.make(self)
   self:prepare(length)
   self:setup()
   return self
@@ -463,7 +463,7 @@ function OnPolicy:summary() return self.finished:summary(self.env.reference) end
 
 ---What the loss reads of the rollout that was just made.
 ---@return Batch
-function OnPolicy:batch() return batch.of_rollout(self) end
+function OnPolicy:batch() return batches.of_rollout(self) end
 
 ---What the update plan records.
 function OnPolicy:loss_and_step()
@@ -490,7 +490,7 @@ function OnPolicy:optimiser_step()
   return trainer.is_finite(self.losses.loss, self.optimiser:grad_norm())
 end
 
-for name, f in pairs(batch.checkpoint) do OnPolicy[name] = f end
+for name, f in pairs(batches.checkpoint) do OnPolicy[name] = f end
 
 ---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
 ---@return table { path, steps, score, mean_return, normalised }

@@ -1,7 +1,7 @@
 -- stored_parameters.lua -- the parameters of a run's checkpoint by their names, with the statistics that normalise: mn.run.state_dict.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
@@ -19,7 +19,7 @@ end
 
 ---The parameters of a checkpoint, by the names of the agent's or model's state_dict, and the statistics of norm_obs and norm_reward as
 ---normalise.observation.{mean,var,count} and normalise.return.{mean,var,count}.
----@param checkpoint table of runs/folder.lua
+---@param checkpoint table of runs/run_folder.lua
 ---@return table<string, Tensor>
 function stored.of(checkpoint)
   local dict, all = {}, checkpoint.tensors
@@ -39,7 +39,7 @@ function stored.of(checkpoint)
 end
 
 ---Puts a checkpoint's parameters into the agent or model that the run's code makes now; an error that names the run where they do not fit.
----@param checkpoint table of runs/folder.lua
+---@param checkpoint table of runs/run_folder.lua
 ---@param made Agent|Module
 function stored.into(folder, checkpoint, made)
   local ok, problem = xpcall(made.load_state_dict, errors.handler, made, stored.of(checkpoint))

@@ -3,7 +3,7 @@
 -- The rollout is a list of plans run row by row.  Their activations stay, so the update starts at the backward pass: with
 -- the same parameters and states it equals running the sequence again; a test compares both.  Where a step of acting sees less than
 -- its row of the sequence (gtrxl, rmt), the update does run it again: losses and returns are then of its logits and values.
-local batches = require "mneme.learn.batch"
+local batches = require "mneme.learn.batches"
 local define = require("mneme.learn.learners").define
 
 ---@class A2C: OnPolicy

@@ -4,7 +4,7 @@
 -- initial states; advantages are normalised within each minibatch.  Before the first optimiser step the new policy equals the old
 -- one: the ratio of their probabilities is 1 up to rounding, and a test checks it for every core.
 local ffi = require "ffi"
-local batches = require "mneme.learn.batch"
+local batches = require "mneme.learn.batches"
 local define = require("mneme.learn.learners").define
 local errors = require "mneme.base.errors"
 local format = require("mneme.base.lazy") "mneme.base.format"

@@ -4,7 +4,7 @@
 -- was there then.  Targets are of the same network as the Q that they teach:
 --   fresh    computed with every minibatch from its own Q; the last step bootstraps alone, and is taught as part of the next window
 --   rollout  computed once, from the Q of acting, up to the value of the observation after the rollout; the window is run and not taught
-local batches = require "mneme.learn.batch"
+local batches = require "mneme.learn.batches"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

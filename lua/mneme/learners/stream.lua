@@ -7,7 +7,7 @@
 -- Gradients flow through one step of the memory (credit=trace), or by its sensitivities back to the episode's first step (credit=exact).
 -- num_steps changes no number: after that many steps the program looks at the log, the clock and Ctrl-C.
 local ffi = require "ffi"
-local batches = require "mneme.learn.batch"
+local batches = require "mneme.learn.batches"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

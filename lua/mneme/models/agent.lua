@@ -1,7 +1,7 @@
 -- agent.lua -- a core between an environment and a policy: observations in, logits and values out.
 --   observations -> torso -> (with the previous action and reward) -> core -> actor and critic
 local ffi = require "ffi"
-local cores = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local files = require "mneme.base.files"
 local errors = require "mneme.base.errors"
 local policies = require "mneme.models.policies"

@@ -2,7 +2,7 @@
 -- sequences, comparing results, and finite differences.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
@@ -27,7 +27,7 @@ end
 
 ---Build a case's core, small, as it begins with a given seed.
 function rig.fresh(settings, seed, more)
-  local config, defaults = {}, core.definition(settings[1]).config   -- a name or the path of a file
+  local config, defaults = {}, cores.definition(settings[1]).config   -- a name or the path of a file
   for key, value in pairs(small) do if defaults[key] ~= nil then config[key] = value end end
   -- Without an eps a running maximum cancels out of the read-out: a constant for gradients and for quotients.
   local running = (settings.feature or defaults.feature) == "favor_softmax"
@@ -37,7 +37,7 @@ function rig.fresh(settings, seed, more)
     for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
   end
   nn.manual_seed(seed or 1)
-  local c = core.new(settings[1], config, true)
+  local c = cores.new(settings[1], config, true)
   c.module:eval()                                -- no dropout: what is left has to be the same every time
   return c
 end

@@ -1,6 +1,6 @@
 -- core_size.lua -- finds the width at which a model has a given number of parameters, for fair comparisons: mn.sized, and the
 -- setting size=, which makes the agent of another core as large as the script's own.
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local errors = require "mneme.base.errors"
 local format = require("mneme.base.lazy") "mneme.base.format"
 local nn = require "mneme.tensor.nn"
@@ -50,11 +50,11 @@ local function sized(spec, parameters, build)
     errors.usage(("sized: parameters=%s, expected a number in 1..%g"):format(tostring(parameters), MOST))
   end
   if type(build) ~= "function" then errors.raise(("sized: build is a %s, expected a function"):format(type(build))) end
-  local defaults = core.definition(spec[1]).config
+  local defaults = cores.definition(spec[1]).config
   if spec.d_model then return spec end
   local best, fewest = search(spec, parameters, defaults, function(wide)
     return nn.dry(function()
-      local model = build(core.new(wide))
+      local model = build(cores.new(wide))
       errors.need("sized: what build gives", model, "module", "a model")
       return model.module:count()
     end)
@@ -92,12 +92,12 @@ end
 local function count(spec, d_in, build)
   local settings = with_input(spec, d_in)
   settings.remember = nil                  -- counts nothing, and "chrono" asks for an environment
-  return nn.dry(function() return build(core.new(settings)):count() end)
+  return nn.dry(function() return build(cores.new(settings)):count() end)
 end
 
 -- The layers of a core that names none: as much shallower or deeper than published as the script's own.
 local function depth(script, defaults)
-  local published = core.definition(script[1]).config.n_layers
+  local published = cores.definition(script[1]).config.n_layers
   if not defaults.n_layers or not published or not script.n_layers then return nil end
   return math.max(1, math.floor(defaults.n_layers * script.n_layers / published + 0.5))
 end
@@ -119,7 +119,7 @@ local function fit(spec, d_in, build)
   local sizing = wanted[spec]
   if not sizing then return nil end
   wanted[spec] = nil
-  local defaults, own = core.definition(spec[1]).config, spec[1] == sizing.script[1]
+  local defaults, own = cores.definition(spec[1]).config, spec[1] == sizing.script[1]
   if sizing.size == "published" or own and sizing.size == "script" and (sizing.same or spec.d_model) then return sizing end
   if sizing.given.d_model or not defaults.d_model then
     sizing.why = defaults.d_model and ("core.d_model=%s is given"):format(tostring(spec.d_model)) or spec[1] .. " has no width to choose"
@@ -179,6 +179,6 @@ local function text(about)
   return ("%s: %s, the script's own %s %s (%.3g times as many)"):format(size, has, own, others, about.parameters / about.script_parameters)
 end
 
-core.sizes.fit = fit
+cores.sizes.fit = fit
 
 return { sized = sized, want = want, fit = fit, idle = idle, of_script = of_script, text = text, APART = APART }

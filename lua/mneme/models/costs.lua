@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local op_binding = require "mneme.tensor.op_binding"
 local catalogue = require "mneme.base.catalogue"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
@@ -27,7 +27,7 @@ end
 ---@param name string of the core
 ---@param config table its settings
 function costs.training(name, config)
-  local cost = nn.dry(core.new, name, config, true):describe().cost
+  local cost = nn.dry(cores.new, name, config, true):describe().cost
   return 3 * cost.products + cost.forward + cost.backward
 end
 
@@ -39,12 +39,12 @@ function costs.all(given, N)
   local list, used, keys = {}, {}, {}
   for _, name in ipairs(registry.names "cores") do
     local ok, problem = xpcall(function()
-      local d, config = core.definition(name), {}
+      local d, config = cores.definition(name), {}
       for key, default in pairs(d.config) do
         keys[key] = true
         if given[key] then config[key], used[key] = setting_types.parse(key, given[key], default), true end
       end
-      local c = nn.dry(core.new, name, config, true)
+      local c = nn.dry(cores.new, name, config, true)
       list[#list + 1] = { name = name, definition = d, about = c:describe(N), sizes = sizes(c) }
     end, errors.handler)
     if not ok then list[#list + 1] = { name = name, problem = problem.message } end

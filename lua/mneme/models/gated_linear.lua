@@ -206,7 +206,7 @@ function family.equations(cfg)
   return table.concat(lines, "\n")
 end
 
--- How it reads its memory, a value of models/core.lua: whether a step has a weight follows from what its decay keeps.
+-- How it reads its memory, a value of models/cores.lua: whether a step has a weight follows from what its decay keeps.
 local function reading(cfg, use)
   if not use then return cfg.update end
   return not use.product and "joint" or use.rest and "gated" or "kept"

@@ -1,6 +1,6 @@
 -- c_writer.lua -- the graph of an agent's step as a C99 header: weights inside, one function a step, no dependency but libm.
 -- Every value has its place in one array of the state, which later values use again; what only has another shape shares it.
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 
 local writer = {}
 
@@ -145,7 +145,7 @@ function emit.matmul(v)
 end
 function emit.take(v)
   local x, index = unpack(v.from)
-  local n, outer, inner = P.product(index.shape), P.product(x.shape, 1, v.axis), P.product(x.shape, v.axis + 2)
+  local n, outer, inner = primitives.product(index.shape), primitives.product(x.shape, 1, v.axis), primitives.product(x.shape, v.axis + 2)
   local size = x.shape[v.axis + 1]
   return ("  for (long i = 0; i < %d; i++) for (long j = 0; j < %d; j++) for (long k = 0; k < %d; k++)\n"
     .. "    %s[(i * %d + j) * %d + k] = %s[(i * %d + (long)%s[j]) * %d + k];"):format(outer, n, inner, v.place, n, inner, x.place, size, index.place, inner)
@@ -170,7 +170,7 @@ local function arrange(graph)
   end
   for _, v in ipairs(graph.nodes) do
     if owner[v] == v and v.op ~= "input" and v.op ~= "parameter" and v.op ~= "constant" then
-      local n, best = P.product(v.shape), nil
+      local n, best = primitives.product(v.shape), nil
       for i, piece in ipairs(free) do if piece.n >= n and (not best or piece.n < free[best].n) then best = i end end
       if best then
         v.at = free[best].at
@@ -180,7 +180,7 @@ local function arrange(graph)
     elseif owner[v] ~= v then v.place = owner[v].place end
     table.sort(ends[v.id] or {}, function(a, b) return a.id < b.id end)
     for _, gone in ipairs(ends[v.id] or {}) do
-      local piece = { at = gone.at, n = P.product(gone.shape) }
+      local piece = { at = gone.at, n = primitives.product(gone.shape) }
       for i = #free, 1, -1 do                                   -- with its neighbours, if these are free
         if free[i].at + free[i].n == piece.at then piece = { at = free[i].at, n = free[i].n + piece.n } table.remove(free, i)
         elseif piece.at + piece.n == free[i].at then piece.n = piece.n + free[i].n table.remove(free, i) end
@@ -192,7 +192,7 @@ local function arrange(graph)
 end
 
 ---The header.
----@param graph table of portable/agent.lua
+---@param graph table of portable/step_graph.lua
 ---@param name string of the functions and types: a C identifier
 ---@param about string what the agent is, for the comment at the top
 function writer.text(graph, name, about)
@@ -221,15 +221,15 @@ function writer.text(graph, name, about)
 
   add("/* %s */", about:gsub("%*/", "* /"):gsub("\n", "\n** "))
   add("#ifndef %s_H\n#define %s_H\n#include <math.h>\n#include <string.h>\n", upper, upper)
-  add("enum { %s_OBSERVATION = %d, %s_DISTRIBUTION = %d };\n", upper, P.product(graph.inputs[1].value.shape), upper, graph.actions)
+  add("enum { %s_OBSERVATION = %d, %s_DISTRIBUTION = %d };\n", upper, primitives.product(graph.inputs[1].value.shape), upper, graph.actions)
   add("/* What is remembered from step to step, and room to compute in. */\ntypedef struct %s_state {", name)
   for _, one in ipairs(states) do
-    add("  float %s[%d];%s", one.name, P.product(one.value.shape), ("   /* %s [%s] */"):format(one.state, table.concat(one.value.shape, ",", 1)))
+    add("  float %s[%d];%s", one.name, primitives.product(one.value.shape), ("   /* %s [%s] */"):format(one.state, table.concat(one.value.shape, ",", 1)))
   end
   add("  float work[%d];\n} %s_state;\n", math.max(1, work), name)
   for _, v in ipairs(graph.nodes) do
     if (v.op == "parameter" or v.op == "constant") and not v.literal then
-      local n = P.product(v.shape)
+      local n = primitives.product(v.shape)
       add("%sstatic const float %s[%d] = {\n%s\n};", v.name and ("/* %s [%s] */\n"):format(v.name, table.concat(v.shape, ",")) or "", v.place, n,
         numbers(n, v.list and function(i) return v.list[i + 1] end or function(i) return tonumber(v.data[i]) end))
     end
@@ -237,7 +237,7 @@ function writer.text(graph, name, about)
   add("\n/* The memory before anything was seen. */\nstatic inline void %s_begin(%s_state *state) {", name, name)
   add("  memset(state, 0, sizeof *state);")
   for _, one in ipairs(states) do
-    local start, n, same = graph.start[one.state], P.product(one.value.shape), true
+    local start, n, same = graph.start[one.state], primitives.product(one.value.shape), true
     for i = 1, n - 1 do same = same and start:data()[i] == start:data()[0] end
     if not same then
       add("  static const float %s[%d] = {\n%s\n  };", one.name, n, numbers(n, function(i) return tonumber(start:data()[i]) end))
@@ -265,7 +265,7 @@ function writer.text(graph, name, about)
     end
   end
   for _, out in ipairs(graph.outputs) do
-    local to, n = out.state and "state->" .. out.name or out.name, P.product(out.value.shape)
+    local to, n = out.state and "state->" .. out.name or out.name, primitives.product(out.value.shape)
     if to ~= out.value.place then add("  memcpy(%s, %s, %d * sizeof(float));", to, out.value.place, n) end
   end
   add("}\n#endif")

@@ -3,7 +3,7 @@
 --   entry(x, o, c) -> values of the op's outputs, in their order; outputs after those are nobody's to read
 --   x  inputs by name; o  options by name, words as words; c  { graph, shapes = of the outputs, numbers(name) = the values of an input that is
 --   constant, from 1 on, refuse(what) }
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 
 local lowering = {}
 
@@ -76,7 +76,7 @@ local function place_of(x, axis, top)
   axis = axis < 0 and axis + #x.shape or axis
   local n, shape = x.shape[axis + 1], {}
   for i = 1, #x.shape do shape[i] = i == axis + 1 and n or 1 end
-  local at = x:eq(top):where(P.range(x.graph, n):reshape(shape), n)
+  local at = x:eq(top):where(primitives.range(x.graph, n):reshape(shape), n)
   return at:reduce("min", axis)
 end
 local function variance(x, axis, o)
@@ -118,7 +118,7 @@ function lowering.cumsum(x, o)
   local n, list = x.x.shape[axis + 1], {}
   if axis == 0 and n == 1 then return x.x end
   for i = 1, n do for j = 1, n do list[#list + 1] = j <= i and 1 or 0 end end
-  local last, triangle = #x.x.shape - 1, P.constant(x.x.graph, { n, n }, list)
+  local last, triangle = #x.x.shape - 1, primitives.constant(x.x.graph, { n, n }, list)
   return x.x:swap(axis, last):unsqueeze(-1):swap(-1, -2):matmul(triangle, true):squeeze(-2):swap(axis, last)
 end
 
@@ -144,7 +144,7 @@ end
 function lowering.concat(x, o)
   local list = {}
   for _, name in ipairs { "a", "b", "c", "d", "e", "f", "g", "h" } do list[#list + 1] = x[name] end
-  return P.concat(list, o.axis)
+  return primitives.concat(list, o.axis)
 end
 function lowering.pad(x, o)
   local list = {}
@@ -153,22 +153,22 @@ function lowering.pad(x, o)
     elseif n > 0 then
       local shape = { unpack(x.x.shape) }
       shape[(o.axis < 0 and o.axis + #shape or o.axis) + 1] = n
-      list[#list + 1] = P.constant(x.x.graph, {}, { o.value }):expand(shape)
+      list[#list + 1] = primitives.constant(x.x.graph, {}, { o.value }):expand(shape)
     end
   end
-  return P.concat(list, o.axis)
+  return primitives.concat(list, o.axis)
 end
 function lowering.roll(x, o) return x.x:rolled(o.axis, o.shift) end
 function lowering.flip(x, o)
   local n, list = x.x.shape[(o.axis < 0 and o.axis + #x.x.shape or o.axis) + 1], {}
   for i = 1, n do list[i] = n - i end
-  return x.x:take(o.axis, P.constant(x.x.graph, { n }, list))
+  return x.x:take(o.axis, primitives.constant(x.x.graph, { n }, list))
 end
 local function triangle(keeps)
   return function(x, o)
     local s, list = x.x.shape, {}
     for i = 0, s[#s - 1] - 1 do for j = 0, s[#s] - 1 do list[#list + 1] = keeps(j - i, o.diagonal) and 1 or 0 end end
-    return P.constant(x.x.graph, { s[#s - 1], s[#s] }, list):where(x.x, 0)
+    return primitives.constant(x.x.graph, { s[#s - 1], s[#s] }, list):where(x.x, 0)
   end
 end
 lowering.tril = triangle(function(distance, diagonal) return distance <= diagonal end)
@@ -179,7 +179,7 @@ function lowering.last_row(x, o, c)
 end
 function lowering.index_select(x, o) return x.x:take(o.axis, x.index) end
 -- Numbers 0 .. classes - 1 as a new last axis that is 1 at the number.
-local function one_hot(index, classes) return index:unsqueeze(-1):eq(P.range(index.graph, classes)) end
+local function one_hot(index, classes) return index:unsqueeze(-1):eq(primitives.range(index.graph, classes)) end
 function lowering.one_hot(x, o) return one_hot(x.index, o.classes) end
 function lowering.one_hot_codes(x, o) return one_hot(x.code, o.codes) end
 function lowering.pick(x, _, c) return (one_hot(x.index, x.x.shape[#x.x.shape]) * x.x):sum(-1):reshape(c.shapes[1]) end
@@ -237,8 +237,8 @@ local function windows(x, kernel, stride, padding, border, y_out, x_out)
     end end
   end end
   local pixels = x:reshape(T * B, Y * X, C)
-  local beyond = P.constant(x.graph, {}, { border }):expand { T * B, 1, C }
-  return P.concat({ pixels, beyond }, 1):take(1, P.constant(x.graph, { y_out * x_out, rows[1] * rows[2] }, list))
+  local beyond = primitives.constant(x.graph, {}, { border }):expand { T * B, 1, C }
+  return primitives.concat({ pixels, beyond }, 1):take(1, primitives.constant(x.graph, { y_out * x_out, rows[1] * rows[2] }, list))
 end
 function lowering.conv2d(x, o, c)
   local image = x.x or x.image / o.divide

@@ -1,6 +1,6 @@
 -- memory_lowering.lua -- ops with a memory, for one row of time, in terms of primitives.lua: see lowering.lua, whose table these extend.  A state is
 -- dropped where an episode begins (`fresh`), and never multiplied by 0, so that an infinity in it is dropped, too.
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 local lowering = require "mneme.portable.lowering"
 
 local FAR = -1e38
@@ -18,7 +18,7 @@ local function carried(x, state, otherwise)
   local mask = begins(x, #state.shape)
   return mask and mask:where(otherwise or 0, state) or state
 end
-local function zeros(x, shape, value) return P.constant(x.graph, {}, { value or 0 }):expand(shape) end
+local function zeros(x, shape, value) return primitives.constant(x.graph, {}, { value or 0 }):expand(shape) end
 local function row(x) return x:squeeze(0) end                 -- [1,B,...] as [B,...]
 local function rows(x) return x:unsqueeze(0) end
 local function dot(a, b) return (a * b):sum(-1) end           -- keeps the last axis, of size 1
@@ -86,21 +86,21 @@ lowering.complex_scan = scan(function(a, h)
   local function halves(t) return t:slice(-1, 0, D), t:slice(-1, D, 2 * D) end
   local ar, ai = halves(a)
   local hr, hi = halves(h)
-  return P.concat({ ar * hr - ai * hi, ar * hi + ai * hr }, -1)
+  return primitives.concat({ ar * hr - ai * hi, ar * hi + ai * hr }, -1)
 end)
 
 function lowering.short_conv(x, o)
   local now = row(x.x)
   local W, D = x.w.shape[2], now.shape[2]
   local past = x.state and carried(x, x.state) or zeros(now, { now.shape[1], W - 1, D })
-  local all = P.concat({ past, now:unsqueeze(1) }, 1)
+  local all = primitives.concat({ past, now:unsqueeze(1) }, 1)
   return rows(acts[o.act]((all * x.w:swap(0, 1)):sum(1):squeeze(1))), all:slice(1, 1, W)
 end
 
 function lowering.frame_stack(x, o, c)
   local now = row(x.x):unsqueeze(1)
   local past = x.past and carried(x, x.past) or zeros(now, { now.shape[1], o.frames - 1, now.shape[3] })
-  local all = P.concat({ past, now }, 1)
+  local all = primitives.concat({ past, now }, 1)
   return all:reshape(c.shapes[1]), all:slice(1, 1, o.frames)
 end
 
@@ -135,24 +135,24 @@ function lowering.rotary(x, o)
     small[i + 1] = turns - large[i + 1]
   end
   local tick = x.tick:reshape(T, B, 1, 1)
-  local turned = tick * P.constant(x.x.graph, { D / 2 }, large)
-  local angle = ((turned - turned:floor()) + tick * P.constant(x.x.graph, { D / 2 }, small)) * (2 * math.pi)
+  local turned = tick * primitives.constant(x.x.graph, { D / 2 }, large)
+  local angle = ((turned - turned:floor()) + tick * primitives.constant(x.x.graph, { D / 2 }, small)) * (2 * math.pi)
   local pairs_ = x.x:reshape(T, B, H, D / 2, 2)
   local u, v = pairs_:slice(-1, 0, 1):squeeze(-1), pairs_:slice(-1, 1, 2):squeeze(-1)
   local cosine, sine = angle:cos(), angle:sin()
-  local y = P.concat({ (u * cosine - v * sine):unsqueeze(-1), (u * sine + v * cosine):unsqueeze(-1) }, -1)
+  local y = primitives.concat({ (u * cosine - v * sine):unsqueeze(-1), (u * sine + v * cosine):unsqueeze(-1) }, -1)
   return y:reshape(T, B, H, D), x.tick + 1
 end
 
 -- ---- feature maps ----
 
 function lowering.dpfp(x, o)
-  local u, list = P.concat({ x.x:relu(), (-x.x):relu() }, -1), {}
+  local u, list = primitives.concat({ x.x:relu(), (-x.x):relu() }, -1), {}
   for j = 1, o.nu do list[j] = u * u:rolled(-1, j) end
-  return P.concat(list, -1)
+  return primitives.concat(list, -1)
 end
 function lowering.fourier(x)
-  return P.concat({ x.x:sin(), x.x:cos() }, -1) * (1 / math.sqrt(x.x.shape[#x.x.shape]))
+  return primitives.concat({ x.x:sin(), x.x:cos() }, -1) * (1 / math.sqrt(x.x.shape[#x.x.shape]))
 end
 function lowering.favor_logits(x)
   local D = x.x.shape[4]
@@ -192,7 +192,7 @@ local function gated(x, of_values)
     gate_k, rest_k, scalar = row(beta), true, true
   end
   g.write_k = gate_k and gate_k * k or k
-  g.keep_k = rest_k and 1 - gate_k or x.keep_k and row(x.keep_k) or P.constant(v.graph, {}, { 1 })
+  g.keep_k = rest_k and 1 - gate_k or x.keep_k and row(x.keep_k) or primitives.constant(v.graph, {}, { 1 })
   if g.shrink then g.keep_k = g.keep_k * g.shrink end
   if beta and not scalar then
     g.write_v, g.lost_v = row(beta) * v, row(beta)
@@ -252,7 +252,7 @@ function lowering.agalite(x, o, c)
     end
   end
   local clock = x.tick + 1
-  local w = P.constant(g.q.graph, { N, M }, wave):take(0, clock:mod(N)):reshape(B, M, 1, 1)
+  local w = primitives.constant(g.q.graph, { N, M }, wave):take(0, clock:mod(N)):reshape(B, M, 1, 1)
   local vs = x.vs and carried(x, x.vs) or zeros(g.q, { B, M, H, V })
   local ks = x.ks and carried(x, x.ks) or zeros(g.q, { B, M, H, K })
   local s = x.s and carried(x, x.s) or zeros(g.q, { B, H, K })
@@ -260,7 +260,7 @@ function lowering.agalite(x, o, c)
   ks = keep_k * ks + w * g.write_k:unsqueeze(1)
   s = g.keep_k * s + g.write_k
   vs = (g.lost_v and (1 - g.lost_v):unsqueeze(1) * vs or vs) + w * g.write_v:unsqueeze(1)
-  local kappa = dot(ks, g.q:unsqueeze(1)) * P.constant(g.q.graph, { M, 1, 1 }, weight)            -- [B,M,H,1]
+  local kappa = dot(ks, g.q:unsqueeze(1)) * primitives.constant(g.q.graph, { M, 1, 1 }, weight)            -- [B,M,H,1]
   local y = divided((kappa * vs):sum(1):squeeze(1), dot(s, g.q), o, o.form == "cossin" and o.r or 2 * o.r)
   return rows(y), vs, ks, s, clock:lt(2 ^ 24):where(clock, clock:mod(N))
 end

@@ -3,7 +3,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local plan_writer = require "mneme.portable.plan_writer"
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 
 local writer = {}
 
@@ -60,7 +60,7 @@ local binary = { add = "Add", sub = "Sub", mul = "Mul", div = "Div", pow = "Pow"
 local truths = { lt = "Less", le = "LessOrEqual", eq = "Equal" }
 
 ---The model.
----@param graph table of portable/agent.lua
+---@param graph table of portable/step_graph.lua
 ---@param about string what the agent is
 ---@return string bytes
 function writer.text(graph, about)
@@ -89,7 +89,7 @@ function writer.text(graph, about)
     of[v] = name
     if v.op == "parameter" or v.op == "constant" then
       if v.op == "parameter" then name, of[v] = v.name, v.name end
-      local n = P.product(v.shape)
+      local n = primitives.product(v.shape)
       weights[#weights + 1] = bytes(5, tensor(name, FLOAT, v.shape, floats_of(v.op == "parameter" and v.data or plan_writer.floats(v.list), n)))
     elseif v.op == "input" then of[v] = v.name
     elseif v.op == "unary" then

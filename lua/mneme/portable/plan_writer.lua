@@ -1,7 +1,7 @@
 -- plan_writer.lua -- the graph of an agent's step as JSON: what `load` of the Python module computes by NumPy.
 local ffi = require "ffi"
 local json = require "mneme.base.json"
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 
 local writer = {}
 
@@ -29,17 +29,17 @@ local function sizes(list)
   return out
 end
 
----@param graph table of portable/agent.lua
+---@param graph table of portable/step_graph.lua
 ---@param about table what the file says of the agent
 function writer.text(graph, about)
   local nodes = json.array {}
   for i, v in ipairs(graph.nodes) do
-    local from = json.array {}
+    local from, slice = json.array {}, v.op == "slice"
     for k, x in ipairs(v.from) do from[k] = x.id - 1 end
-    local slice = v.op == "slice"
     nodes[i] = { op = v.f or v.op, of = v.op, from = from, shape = sizes(v.general), name = v.name, turned = v.turned, axis = v.axis,
       first = slice and sizes { v.first_of } or nil, past = slice and sizes { v.past_of } or nil, order = v.order and json.array(v.order),
-      data = v.op == "parameter" and writer.hex(v.data, P.product(v.shape)) or v.op == "constant" and writer.hex(writer.floats(v.list), #v.list) or nil }
+      data = v.op == "parameter" and writer.hex(v.data, primitives.product(v.shape))
+        or v.op == "constant" and writer.hex(writer.floats(v.list), #v.list) or nil }
   end
   local function ends(list)
     local out = json.array {}

@@ -1,7 +1,7 @@
 -- slot_lowering.lua -- ops whose memory is a list of earlier steps, for one row of time, in terms of primitives.lua: see lowering.lua, whose table
 -- these extend.  Positions count from an episode's beginning; position p of a memory of S slots is in slot p below `pinned`, the others take turns
 -- in the rest (engine/attention/episode_attention.h).
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 local lowering = require "mneme.portable.lowering"
 
 local BLOCKED = -1e30
@@ -12,7 +12,7 @@ local acts = lowering.acts
 -- A memory [M,B,...] of the last rows, oldest first: without the oldest, and the row [1,B,...].
 local function pushed(memory, now, axis)
   local M = memory.shape[axis + 1]
-  return P.concat({ memory:slice(axis, 1, M), now }, axis)
+  return primitives.concat({ memory:slice(axis, 1, M), now }, axis)
 end
 
 -- y [B,H,V] of scores [B,H,n] (blocked ones are BLOCKED or `counts` 0) and values [B,H,n,V].
@@ -33,24 +33,24 @@ function lowering.attention(x, o)
   if M > 0 then
     local old = x.mk:transpose { 1, 2, 0, 3 }                                     -- [B,H,M,K]
     local of_old = old:matmul(by_content:unsqueeze(-1)):squeeze(-1)
-    scores = P.concat({ of_old, scores }, -1)
-    values = P.concat({ x.mv:transpose { 1, 2, 0, 3 }, values }, -2)
+    scores = primitives.concat({ of_old, scores }, -1)
+    values = primitives.concat({ x.mv:transpose { 1, 2, 0, 3 }, values }, -2)
   end
   if x.r then
     local back = {}
     for j = 0, M do back[j + 1] = M - j end
-    local r = x.r:take(0, P.constant(q.graph, { M + 1 }, back)):transpose { 1, 0, 2 }              -- [H,M+1,K]
+    local r = x.r:take(0, primitives.constant(q.graph, { M + 1 }, back)):transpose { 1, 0, 2 }              -- [H,M+1,K]
     scores = scores + r:matmul(by_place:unsqueeze(-1)):squeeze(-1)
   end
   scores = scores * scale
   if M > 0 then
     local far = {}
     for j = 0, M - 1 do far[j + 1] = o.window >= 0 and M - j > o.window and 1 or 0 end
-    local blocked = P.constant(q.graph, { 1, M }, far)
+    local blocked = primitives.constant(q.graph, { 1, M }, far)
     if x.mask then blocked = blocked:maximum(x.mask:swap(0, 1)) end
     if x.done then blocked = blocked:maximum(x.done:reshape(-1, 1)) end
-    local own = P.constant(q.graph, {}, { 0 }):expand { B, 1 }
-    blocked = P.concat({ blocked:expand { B, M }, own }, -1):unsqueeze(1)
+    local own = primitives.constant(q.graph, {}, { 0 }):expand { B, 1 }
+    blocked = primitives.concat({ blocked:expand { B, M }, own }, -1):unsqueeze(1)
     scores = blocked:where(BLOCKED, scores)
     values = blocked:unsqueeze(-1):where(0, values)
   end
@@ -73,7 +73,7 @@ end
 function lowering.memory_push_mask(x)
   local mask = x.mask
   if x.done then mask = mask:maximum(x.done:reshape(1, -1)) end
-  return pushed(mask, P.constant(mask.graph, {}, { 0 }):expand { 1, mask.shape[2] }, 0)
+  return pushed(mask, primitives.constant(mask.graph, {}, { 0 }):expand { 1, mask.shape[2] }, 0)
 end
 
 -- ---- slots by position ----
@@ -95,14 +95,14 @@ end
 function lowering.kv_slots(x, o)
   local B, S, H, D = unpack(x.memory.shape)
   local pos = x.pos:reshape(B, 1)
-  local here = P.range(pos.graph, S):eq(slot(pos, o.pinned, S)):reshape(B, S, 1, 1)
+  local here = primitives.range(pos.graph, S):eq(slot(pos, o.pinned, S)):reshape(B, S, 1, 1)
   local first = pos:eq(0):reshape(B, 1, 1, 1)
   return here:where(x.x:reshape(B, 1, H, D), first:where(0, x.memory))
 end
 
 -- For each of S slots, the position that it holds before row `pos` [B,1], negative or more than pos: none.
 local function held(pos, pinned, S)
-  local slots = P.range(pos.graph, S)
+  local slots = primitives.range(pos.graph, S)
   if pinned >= S then return slots end
   local ring, last = S - pinned, pos - 1 - pinned
   local back = (last - slots + pinned + 2 * ring):maximum(0):mod(ring)       -- last and slots both count from pinned
@@ -116,11 +116,11 @@ local function over_slots(x, seen, own)
   local B, _, H, D = unpack(x.mk.shape)
   local q, k = x.q:reshape(B, H, D), x.k:reshape(B, H, D)
   local old = x.mk:transpose { 0, 2, 1, 3 }:matmul(q:unsqueeze(-1)):squeeze(-1)              -- [B,H,S]
-  local scores = P.concat({ old, (q * k):sum(-1) }, -1) * (1 / math.sqrt(D))
+  local scores = primitives.concat({ old, (q * k):sum(-1) }, -1) * (1 / math.sqrt(D))
   local S = x.mk.shape[2]
-  local counts = P.concat({ seen:expand { B, seen.shape[2], S }, own:expand { B, seen.shape[2], 1 } }, -1)
+  local counts = primitives.concat({ seen:expand { B, seen.shape[2], S }, own:expand { B, seen.shape[2], 1 } }, -1)
   local none = counts:eq(0)
-  local values = P.concat({ x.mv:transpose { 0, 2, 1, 3 }, x.v:reshape(B, H, 1, D) }, 2)
+  local values = primitives.concat({ x.mv:transpose { 0, 2, 1, 3 }, x.v:reshape(B, H, 1, D) }, 2)
   return none:where(BLOCKED, scores), none:unsqueeze(-1):where(0, values), counts
 end
 
@@ -140,7 +140,7 @@ function lowering.window_attention(x, o, c)
   end
   local rows = pos:lt(g)
   if not first then rows = rows:negated() end
-  local scores, values, counts = over_slots(x, seen:expand { B, S }:unsqueeze(1), P.constant(pos.graph, { 1, 1, 1 }, { 1 }))
+  local scores, values, counts = over_slots(x, seen:expand { B, S }:unsqueeze(1), primitives.constant(pos.graph, { 1, 1, 1 }, { 1 }))
   return rows:unsqueeze(-1):where(mixed(scores, values, counts), 0):reshape(c.shapes[1])
 end
 
@@ -163,10 +163,10 @@ function lowering.block_attention(x, _, c)
   end
   local pos = x.pos:reshape(B, 1)
   local block = (pos / size):floor():minimum(N - 1):reshape(B)
-  local listed = P.constant(pos.graph, { N, H, N }, list):take(0, block)          -- [B,H,N]
+  local listed = primitives.constant(pos.graph, { N, H, N }, list):take(0, block)          -- [B,H,N]
   local seen = listed:unsqueeze(-1):expand { B, H, N, size }:reshape(B, H, S)
-  local own = (seen * P.range(pos.graph, S):eq(pos):reshape(B, 1, S)):sum(-1)
-  seen = seen * P.range(pos.graph, S):lt(pos):reshape(B, 1, S)
+  local own = (seen * primitives.range(pos.graph, S):eq(pos):reshape(B, 1, S)):sum(-1)
+  seen = seen * primitives.range(pos.graph, S):lt(pos):reshape(B, 1, S)
   local scores, values, counts = over_slots(x, seen, own)
   return mixed(scores, values, counts):reshape(c.shapes[1])
 end
@@ -179,32 +179,32 @@ function lowering.longshort_attention(x, o, c)
   -- the window
   local of_slot = held(pos, 0, S)
   local seen = of_slot:lt(pos) * of_slot:lt(0):negated() * (pos - of_slot):lt(o.window)
-  local scores, values = over_slots(x, seen:expand { B, S }:unsqueeze(1), P.constant(pos.graph, { 1, 1, 1 }, { 1 }))
+  local scores, values = over_slots(x, seen:expand { B, S }:unsqueeze(1), primitives.constant(pos.graph, { 1, 1, 1 }, { 1 }))
   -- full chunks before it, in slots (chunk * R + r) % W
   local full = (pos / J):floor()
   local reached = {}
   for i = 0, W - 1 do reached[i + 1] = math.floor(i / R) end
-  local none = P.constant(pos.graph, { W }, reached):lt(full:minimum(kept)):negated():reshape(B, 1, W)
+  local none = primitives.constant(pos.graph, { W }, reached):lt(full:minimum(kept)):negated():reshape(B, 1, W)
   local function of_short(kv) return x.short:slice(1, kv, kv + 1):squeeze(1):transpose { 0, 2, 1, 3 } end       -- [B,H,W,D]
   local q = x.q:reshape(B, H, D, 1)
   local far = none:where(BLOCKED, of_short(0):matmul(q):squeeze(-1) * (1 / math.sqrt(D)))
-  scores, values = P.concat({ far, scores }, -1), P.concat({ none:unsqueeze(-1):where(0, of_short(1)), values }, 2)
+  scores, values = primitives.concat({ far, scores }, -1), primitives.concat({ none:unsqueeze(-1):where(0, of_short(1)), values }, 2)
   local y = mixed(scores, values):reshape(c.shapes[1])
   -- the chunk that ends here, of this row and the J - 1 before it
   local back = {}
   for i = 0, J - 2 do back[i + 1] = J - 1 - i end
   local function of_chunk(memory, slots, now)                                      -- [B,J,...]
     if J == 1 then return now end
-    local at = (pos - P.constant(pos.graph, { J - 1 }, back) + 4 * slots * J):mod(slots)                 -- [B,J-1], before this row
-    local picked = at:unsqueeze(-1):eq(P.range(pos.graph, slots)):matmul(memory:reshape(B, slots, -1))   -- [B,J-1,...]
-    return P.concat({ picked, now }, 1)
+    local at = (pos - primitives.constant(pos.graph, { J - 1 }, back) + 4 * slots * J):mod(slots)                 -- [B,J-1], before this row
+    local picked = at:unsqueeze(-1):eq(primitives.range(pos.graph, slots)):matmul(memory:reshape(B, slots, -1))   -- [B,J-1,...]
+    return primitives.concat({ picked, now }, 1)
   end
   local w = of_chunk(x.mp, J, x.p:reshape(B, 1, H * R)):softmax(1):reshape(B, J, H, R):transpose { 0, 2, 3, 1 }  -- [B,H,R,J]
   local function compressed(memory, now)
     local tokens = of_chunk(memory, S, now:reshape(B, 1, E)):reshape(B, J, H, D):swap(1, 2)              -- [B,H,J,D]
     return (w:matmul(tokens):swap(1, 2):reshape(B, R, E):normed(-1, o.eps) * x.weight + x.bias):reshape(B, 1, R, H, D)
   end
-  return y, P.concat({ compressed(x.mk, x.k), compressed(x.mv, x.v) }, 1)
+  return y, primitives.concat({ compressed(x.mk, x.k), compressed(x.mv, x.v) }, 1)
 end
 
 function lowering.kv_chunk_slots(x, o)
@@ -213,7 +213,7 @@ function lowering.kv_chunk_slots(x, o)
   local kept, full = W / R, ((pos + 1) / o.chunk):floor()
   local slots = {}
   for i = 0, W - 1 do slots[i + 1] = math.floor(i / R) end
-  local of_slot = P.constant(pos.graph, { W }, slots)
+  local of_slot = primitives.constant(pos.graph, { W }, slots)
   local ends = (full * o.chunk):eq(pos + 1)
   local here = (ends * of_slot:eq((full - 1):maximum(0):mod(kept))):reshape(B, 1, W, 1, 1)
   local empty = pos:eq(0):reshape(B, 1, 1, 1, 1)
@@ -246,7 +246,7 @@ local function layer(p, z, o, M)                         -- p(n): the next n par
     blocked[#blocked + 1] = (i < M and j >= M or i == M and j > M) and 1 or 0
   end end
   local scores = part(0):matmul(part(1), true) * (1 / math.sqrt(o.d_head))
-  local weights = P.constant(z.graph, { N, N }, blocked):where(BLOCKED, scores):softmax(-1)
+  local weights = primitives.constant(z.graph, { N, N }, blocked):where(BLOCKED, scores):softmax(-1)
   local y = weights:matmul(part(2)):swap(1, 2):reshape(B, N, A)
   local h = joined(1, z, close(y:matmul(out, true) + out_bias))
   local hidden = (entering(2, h):matmul(ffn[1], true) + ffn[2]):relu()
@@ -260,11 +260,11 @@ function lowering.rmt(x, o)
   local begun = x.mem0:unsqueeze(0):expand { B, M, D }
   local mem = x.mem or begun
   if x.done and x.mem then mem = x.done:reshape(-1, 1, 1):where(begun, mem) end
-  local z = P.concat({ mem, e, mem }, 1)
+  local z = primitives.concat({ mem, e, mem }, 1)
   for n = 0, L - 1 do
     local at, flat = 0, x.params:slice(0, n, n + 1):squeeze(0)
     z = layer(function(...)
-      local size = P.product { ... }
+      local size = primitives.product { ... }
       at = at + size
       return flat:slice(0, at - size, at):reshape(...)
     end, z, o, M)

@@ -3,8 +3,8 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local format = require "mneme.base.format"
 local lazy = require "mneme.base.lazy"
-local P = require "mneme.portable.primitives"
-local step_graph = lazy "mneme.portable.agent"
+local primitives = require "mneme.portable.primitives"
+local step_graph = lazy "mneme.portable.step_graph"
 
 local portable = { endings = { "py", "onnx", "h", "json" } }
 
@@ -63,7 +63,7 @@ function portable.write(path, agent, env, about, memory)
   local writer = writers[ending or ""] or errors.usage(("export: to=%s, expected a .%s"):format(path, table.concat(portable.endings, ", .")))
   local graph, lines, learned, notes = step_graph.graph(agent, ending == "py"), described(agent, env, about), 0, differs(agent, memory)
   for _, note in ipairs(notes) do lines[#lines + 1] = note end
-  for _, v in ipairs(graph.nodes) do if v.op == "parameter" then learned = learned + P.product(v.shape) end end
+  for _, v in ipairs(graph.nodes) do if v.op == "parameter" then learned = learned + primitives.product(v.shape) end end
   files.write(path, { writer(graph, agent, env, lines, path) })
   local note = notes[1] and "; " .. table.concat(notes, "; ") or ""
   return ("one step in %d array operations, %s parameters%s"):format(#graph.nodes, format.grouped(learned), note)

@@ -1,6 +1,6 @@
 -- torch_writer.lua -- the graph of an agent's step as a Python file that imports torch alone: a module with its parameters inside, by Mneme's
 -- names, for one step and for sequences, and for any number of environments.
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 local plan_writer = require "mneme.portable.plan_writer"
 
 local writer = {}
@@ -98,7 +98,7 @@ local function text_of(hex)
 end
 
 ---The file.
----@param graph table of portable/agent.lua
+---@param graph table of portable/step_graph.lua
 ---@param about string what the agent is, for the comment at the top
 ---@param distribution string the policy's kind
 function writer.text(graph, about, distribution)
@@ -107,7 +107,7 @@ function writer.text(graph, about, distribution)
   for _, v in ipairs(graph.nodes) do
     if v.op == "parameter" then
       local parts, into = {}, v.tensor:wants_grad() and parameters or buffers
-      for i, w in ipairs(v.windows or { { name = v.name, shape = v.shape, first = 0, n = P.product(v.shape) } }) do
+      for i, w in ipairs(v.windows or { { name = v.name, shape = v.shape, first = 0, n = primitives.product(v.shape) } }) do
         into[#into + 1] = ("    %q: (%s, %s),"):format(w.name, text_of(plan_writer.hex(v.data + w.first, w.n)), table.concat(w.shape, ", "))
         parts[i] = ("p[%q]"):format(w.name)
       end

@@ -1,6 +1,6 @@
 -- trace.lua -- one step of acting as the list of its ops: the plan is recorded once, and every op is noted with what it was given.
 local ffi = require "ffi"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local errors = require "mneme.base.errors"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
@@ -43,10 +43,10 @@ function trace.record(f)
     calls[#calls + 1] = call
   end
   local recorded = plan(function() return tensor.off_tape(f) end)
-  local before = binding.tracing
-  binding.tracing = note
+  local before = op_binding.tracing
+  op_binding.tracing = note
   local results = { pcall(recorded) }
-  binding.tracing = before
+  op_binding.tracing = before
   if not results[1] then error(results[2], 0) end
   calls.plan = recorded                        -- keeps what was computed
   return calls, { unpack(results, 2, 12) }

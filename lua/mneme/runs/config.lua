@@ -202,7 +202,7 @@ local function read_learners(defaults, arguments)
   end
   for _, word in ipairs(arguments) do
     local key, text = setting_types.pair(word)
-    if key == "resume" then chosen = require("mneme.runs.folder").read_info(text).config.learner or chosen end    -- late: as below
+    if key == "resume" then chosen = require("mneme.runs.run_folder").read_info(text).config.learner or chosen end    -- late: as below
     for name in (key == "learner" and text or ""):gmatch "[^,]+" do
       names[#names + 1], chosen = name, name
     end
@@ -249,7 +249,7 @@ end
 
 -- Settings of the run that is resumed; returns its config.json.
 local function resume(cfg, schema, given, folder)
-  local info = require("mneme.runs.folder").read_info(folder)       -- late: it opens the context
+  local info = require("mneme.runs.run_folder").read_info(folder)       -- late: it opens the context
   local known = config.script and config.script:match "[^/]*$"
   local made_by = info.script and info.script:match "[^/]*$"
   if known and made_by and known ~= made_by then
@@ -481,7 +481,7 @@ function config.new(defaults, about)
     errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
-  require("mneme.models.core").resume(resumed and resumed.core)             -- late: it opens the context
+  require("mneme.models.cores").resume(resumed and resumed.core)             -- late: it opens the context
   if sizing then require("mneme.models.core_size").want(cfg.core, sizing) end
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision, cfg.emulate))

@@ -1,7 +1,7 @@
 -- recur.lua -- mn.recur: a recurrence written in Lua.  The body is recorded once for one row of time and then run for all rows by the
 -- op `recur`, forward and backward; so it acts row by row, learns from sequences, and is reset where episodes begin.
 local ffi = require "ffi"
-local binding = require "mneme.tensor.op_binding"
+local op_binding = require "mneme.tensor.op_binding"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tensor = require "mneme.tensor.tensor"
@@ -274,7 +274,7 @@ local function recur(body, options)
   o.start_list = o.start ~= nil and flatten("start", o.start, {}) or nil
   o.given_list = o.given ~= nil and flatten("given", o.given, {}) or {}
   local T = check_rows(o)
-  if binding.tracing and T == 1 then return one_row(body, o) end
+  if op_binding.tracing and T == 1 then return one_row(body, o) end
 
   local key = table.concat({ form(o.x, 2), form(o.state), o.done and o.done:shape()[2] or "", o.start and "start" or "",
     o.given ~= nil and form(o.given) or "" }, "|")

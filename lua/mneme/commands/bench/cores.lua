@@ -2,7 +2,7 @@
 local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
-local core = lazy "mneme.models.core"
+local cores = lazy "mneme.models.cores"
 local engine = require "mneme.base.engine"
 local registry = require "mneme.base.registry"
 local kernels = lazy "mneme.commands.bench.parts.kernels"
@@ -15,7 +15,7 @@ local progress = require "mneme.base.progress"
 local options = require "mneme.commands.options"
 local C = engine.C
 
-local cores = { name = "bench cores", doc = "every core in one run: its kernels, its training, and one acting step against the steps before it", about = [[
+local command = { name = "bench cores", doc = "every core in one run: its kernels, its training, and one acting step against the steps before it", about = [[
 Training is forward and backward of 8 environments x 256 steps.  Bounds are measured in the same run:
   arithmetic   the rate of a large matrix product; half of it is the rate of lane operations
   memory       the rate of an environment that no cache holds]],
@@ -40,7 +40,7 @@ local function look(machine)
 end
 
 ---@return table { flops, lanes, bytes, look = measure again }, of all threads
-function cores.machine(threads)
+function command.machine(threads)
   local n = 2 ^ 26
   local machine = { flops = 0, bytes = 0, threads = threads, look = look, n = n,
     from = ffi.new("uint8_t[?]", n, 1), to = ffi.new("uint8_t[?]", n) }
@@ -67,7 +67,7 @@ end
 ---Seconds of forward and backward of one core, and of its bound.
 local function train(name, config, machine)
   mn.manual_seed(1)
-  local c = core.new(name, config)
+  local c = cores.new(name, config)
   local x, done, state = timing.fill(tensor.new { shape = { T, B, c.config.d_in } }, 1, 1), some_done(T, B), c:initial(B)
   local forward = plan(function() return (c(x, done, state)) end)
   local y = forward()
@@ -102,7 +102,7 @@ end
 local function chosen(names)
   local list, known = {}, registry.names("cores", true)
   local function add(name)
-    local keys = core.definition(name).config
+    local keys = cores.definition(name).config
     if keys.d_in == nil then return end
     if name == "gtrxl" then
       for _, memory in ipairs { 128, 256 } do
@@ -145,12 +145,12 @@ local function step_all(list)
   end
 end
 
-function cores.run(o)
+function command.run(o)
   local names = o.names
   local function wanted(part) return o.part == "all" or o.part == part end
   local list = chosen(names)
   published_agents.progress "speed of the machine"
-  local machine = cores.machine(o.threads)
+  local machine = command.machine(o.threads)
   print(("%d thread%s: products %.0f GFLOP/s, lane operations %.0f G/s, copying %.0f GB/s; vectors: %s\n"):format(o.threads,
     o.threads > 1 and "s" or "", machine.flops / 1e9, machine.lanes / 1e9, machine.bytes / 1e9, ffi.string(C.mn_simd())))
   local torch = wanted "kernels" and o.torch and kernels.torch(o.torch, o.threads, "bench_torch.py") or nil
@@ -160,4 +160,4 @@ function cores.run(o)
   return 0
 end
 
-return cores
+return command

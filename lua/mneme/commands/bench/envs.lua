@@ -2,12 +2,12 @@
 local lazy = require "mneme.base.lazy"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local envs_env = lazy "mneme.envs.env"
+local envs = lazy "mneme.envs"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
 local C = engine.C
 
-local envs = { name = "bench envs", doc = "steps per second of every environment with random actions, on one thread, or on a GPU", about = [[
+local command = { name = "bench envs", doc = "steps per second of every environment with random actions, on one thread, or on a GPU", about = [[
 Three loops: in C (on a GPU with one launch per step; it waits only at its end); through Lua, with every result on the host; and with tensors, as
 in a script.  Next to them, the speed of other programs on this kind of machine (one core, measured as in docs/environments.md).]],
   arguments = { { "names", "ENV", "environments", noun = "environment", several = true, optional = true } },
@@ -51,13 +51,13 @@ local rows = {
 }
 
 ---The rows of one environment, for the tests: { label, settings, reference, target }.
-function envs.rows(name) return rows[name] or { { "", {} } } end
+function command.rows(name) return rows[name] or { { "", {} } } end
 
 -- Buffers of a learner for this many environments.
 local function workplace(name, settings, num_envs)
   local given = { num_envs = num_envs }
   for key, value in pairs(settings) do given[key] = value end
-  local env = envs_env.new(name, given)
+  local env = envs.new(name, given)
   local size, u8 = num_envs, env.observation_space.dtype == "u8"
   for _, n in ipairs(env.observation_space.shape) do size = size * n end
   local w = { env = env, num_envs = num_envs, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
@@ -95,7 +95,7 @@ end
 
 ---Steps per second of each loop: the best of short runs in turn, so that load of other programs affects all alike.
 ---@param kinds string[] of c, lua, tensors
-function envs.rates(name, settings, num_envs, kinds, seconds)
+function command.rates(name, settings, num_envs, kinds, seconds)
   local w, best = workplace(name, settings, num_envs), {}
   local rounds = 1
   local function timed(kind)
@@ -126,7 +126,7 @@ local function measure(name, row)
   local best, about, reference, target = {}, {}, row[3], row[4]
   local numbers = COPIES[engine.device]
   for i, num_envs in ipairs(numbers) do
-    local r = envs.rates(name, row[2], num_envs, { "c", "lua", "tensors" }, 0.5)
+    local r = command.rates(name, row[2], num_envs, { "c", "lua", "tensors" }, 0.5)
     for kind, rate in pairs(r) do best[kind] = math.max(best[kind] or 0, rate) end
     local compared = i == #numbers and engine.device == "cpu"      -- all figures are of one core
     if compared and reference then
@@ -139,10 +139,10 @@ local function measure(name, row)
   end
 end
 
-function envs.run(o)
+function command.run(o)
   engine.open(o.device, 1)                       -- before anything allocates memory
   local all, chosen, names, device = {}, {}, o.names, o.device
-  for _, e in ipairs(envs_env.list()) do all[#all + 1] = e.name end
+  for _, e in ipairs(envs.list()) do all[#all + 1] = e.name end
   for _, name in ipairs(#names > 0 and names or all) do
     local known = false
     for _, other in ipairs(all) do known = known or other == name end
@@ -152,9 +152,9 @@ function envs.run(o)
   print(("environments, %s, random actions, steps per second:"):format(device == "cpu" and "one thread" or "device=" .. device))
   print(FORM:format("", "", "envs", "C", "Lua", "tensors", "through Lua, next to others"))
   for _, name in progress.each(chosen, "environments") do
-    for _, row in ipairs(envs.rows(name)) do measure(name, row) end
+    for _, row in ipairs(command.rows(name)) do measure(name, row) end
   end
   return 0
 end
 
-return envs
+return command

@@ -12,7 +12,7 @@ local terminal = require "mneme.base.terminal"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local progress = require "mneme.base.progress"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local stepper = require "mneme.insight.episodes.stepper"
 
 local C = engine.C

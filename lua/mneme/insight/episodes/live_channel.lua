@@ -4,7 +4,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"

@@ -1,14 +1,14 @@
 -- stepper.lua -- runs a trained (or untrained) agent in its environment step by step, for the viewer, eval and interventions.
 local ffi = require "ffi"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
-local batch = require "mneme.learn.batch"
+local batches = require "mneme.learn.batches"
 local normaliser = require "mneme.learn.normaliser"
 local state_arrays = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
 local format = require "mneme.base.format"
 local plan = require "mneme.tensor.plan"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local tensor = require "mneme.tensor.tensor"
 local stored_parameters = require "mneme.learn.stored_parameters"
 local terminal = require "mneme.base.terminal"
@@ -94,7 +94,7 @@ function stepper.new(env, agent, options)
   self.done = ffi.new("uint8_t[?]", B)
   self.resets = tensor.new { shape = { self.rows, B }, dtype = "u8", time = true }
   self.previous = agent:previous_leaves(self.rows, B)
-  self.memory_resets = batch.resets(B, memory.reset_on_done, memory.context)
+  self.memory_resets = batches.resets(B, memory.reset_on_done, memory.context)
   self.period, self.steps_taken = memory.carry and 0 or memory.num_steps, 0
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock:data()[0] = self.seed % 2 ^ 31

@@ -1,5 +1,5 @@
 -- axes.lua -- draws axes: lines, tick labels and names.
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local scale = require "mneme.insight.figures.scale"
 local text = require "mneme.insight.figures.text"
 

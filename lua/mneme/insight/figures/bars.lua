@@ -1,7 +1,7 @@
 -- bars.lua -- draws bars with intervals, and the seeds as small circles; or dots in place of bars, for scores, whose axis need not
 -- begin at 0.  They are horizontal, so that there is room for many long names; those of a group are next to each other.
 local axes = require "mneme.insight.figures.axes"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local format = require "mneme.base.format"
 local text = require "mneme.insight.figures.text"
 

@@ -1,6 +1,6 @@
 -- heat.lua -- draws a heat map: a colour for each cell, its value if there is room, and the colour scale.
 local axes = require "mneme.insight.figures.axes"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local format = require "mneme.base.format"
 local text = require "mneme.insight.figures.text"
 

@@ -2,7 +2,7 @@
 -- that save it and its numbers.  It loads nothing from the network;
 -- without scripts only saving the drawing is unavailable.
 local data = require "mneme.insight.figures.data"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local model = require "mneme.insight.figures.model"
 local svg = require "mneme.insight.figures.svg"
 local text = require "mneme.insight.figures.text"

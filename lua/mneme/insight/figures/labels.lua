@@ -1,6 +1,6 @@
 -- labels.lua -- names of lines: at the end of each line, moved so that none covers another; or in a legend below, if
 -- there are too many names or they are too long.
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local text = require "mneme.insight.figures.text"
 
 local labels = {}

@@ -2,7 +2,7 @@
 -- performance profiles.
 local axes = require "mneme.insight.figures.axes"
 local labels = require "mneme.insight.figures.labels"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local format = require "mneme.base.format"
 local panels = require "mneme.insight.figures.panels"
 local scale = require "mneme.insight.figures.scale"

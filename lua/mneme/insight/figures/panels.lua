@@ -1,7 +1,7 @@
 -- panels.lua -- small multiples: where lines are many, a panel for each, on the same axes, with the others behind it in grey.
 local axes = require "mneme.insight.figures.axes"
 local labels = require "mneme.insight.figures.labels"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local format = require "mneme.base.format"
 local scale = require "mneme.insight.figures.scale"
 local text = require "mneme.insight.figures.text"

@@ -1,6 +1,6 @@
 -- svg.lua -- draws a figure as SVG: as part of a page, or as a separate file with its title, note and colours.
 local errors = require "mneme.base.errors"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local model = require "mneme.insight.figures.model"
 local svg_writer = require "mneme.insight.figures.svg_writer"
 local text = require "mneme.insight.figures.text"

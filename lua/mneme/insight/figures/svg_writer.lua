@@ -1,6 +1,6 @@
 -- svg_writer.lua -- writes SVG elements, with coordinates to a tenth of a pixel.
 local text = require "mneme.insight.figures.text"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 
 ---@class Paper a drawing in SVG
 ---@field width number

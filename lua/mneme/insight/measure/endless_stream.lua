@@ -1,7 +1,7 @@
 -- endless_stream.lua -- trains a model to repeat a bit of some steps ago in an endless stream of random bits, and records
 -- its state and gradients when nothing ever resets.  The state is carried from part to part; gradients reach
 -- back one part and are not clipped.  It stops when a value is not finite, and reports the step.
-local cores = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local nn = require "mneme.tensor.nn"
 local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"

@@ -1,6 +1,6 @@
 -- gradient_reach.lua -- how much of a gradient of the last output of a core reaches each earlier input: one backward pass over random inputs.
 local constructors = require "mneme.tensor.constructors"
-local cores = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local gradients = require "mneme.tensor.gradients"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops

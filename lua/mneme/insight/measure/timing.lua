@@ -1,7 +1,7 @@
 -- timing.lua -- measures a core: seconds of a step after N others, seconds of a whole sequence, and the growth of the
 -- process's memory.  For benchmarks, and for studies that measure instead of training; these run each
 -- run in its own process, and set jobs = 1.
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
@@ -37,7 +37,7 @@ end
 ---@return table config
 ---@return boolean bounded it has such a size
 function timing.looking_back(name, config, N, more)
-  local keys, full = core.definition(name).config, {}
+  local keys, full = cores.definition(name).config, {}
   for key, value in pairs(config) do full[key] = value end
   if keys.memory then full.memory = N end
   if keys.context then
@@ -54,7 +54,7 @@ end
 function timing.stepper(name, config, N)
   nn.manual_seed(1)
   local full, bounded = timing.looking_back(name, config, N, 16 * ROWS)
-  local c = core.new(name, full)
+  local c = cores.new(name, full)
   local x, done, state = tensor.new { shape = { ROWS, 1, c.config.d_in }, time = true },
     tensor.new { shape = { ROWS, 1 }, dtype = "u8", time = true }, c:initial(1)
   timing.fill(x, 1, 1)
@@ -131,7 +131,7 @@ end
 ---@return number
 function timing.sequence(name, config, N)
   nn.manual_seed(1)
-  local c = core.new(name, (timing.looking_back(name, config, N)))
+  local c = cores.new(name, (timing.looking_back(name, config, N)))
   local x = timing.fill(tensor.new { shape = { N, 1, c.config.d_in }, time = true }, 1, 1)
   return timing.forward(function(input) return (c(input)) end, x)
 end
@@ -143,7 +143,7 @@ end
 ---@return number
 function timing.training(name, config, N)
   nn.manual_seed(1)
-  local c = core.new(name, (timing.looking_back(name, config, N)))
+  local c = cores.new(name, (timing.looking_back(name, config, N)))
   local x = timing.fill(tensor.new { shape = { N, 1, c.config.d_in }, time = true }, 1, 1)
   local learn = plan(function(input)
     local loss = tensor.ops.mean { x = tensor.ops.square((c(input))) }

@@ -1,9 +1,9 @@
 -- weight_transplant.lua -- loads the weights of a finished run into a core with other settings: does r = 2 compute another
 -- function than r = 1?  Comparing the scores of two trainings cannot decide this, because rounding alone makes them diverge.
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local timing = require "mneme.insight.measure.timing"
 local stepper = require "mneme.insight.episodes.stepper"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local tensor = require "mneme.tensor.tensor"
 
 local weight_transplant = {}
@@ -12,7 +12,7 @@ local T, B = 64, 8                 -- of the input: the same for all
 local function said(about, weights, options, x)
   local config = {}
   for _, set in ipairs { about.config, options } do for key, value in pairs(set) do config[key] = value end end
-  local c = core.new(about.name, config, true)
+  local c = cores.new(about.name, config, true)
   c:load_state_dict(weights)
   return tensor.no_grad(function() return tensor.keep((c(x))) end)
 end

@@ -8,7 +8,7 @@ local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
 local source_files = require "mneme.base.source_files"
-local envs = require "mneme.envs.env"
+local envs = require "mneme.envs"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)insight/view/scene%.lua$" or "./lua/mneme/"
 local scene = { default_width = 1280, default_height = 800 }

@@ -7,7 +7,7 @@ local reference = require "mneme.envs.reference"
 local stats = require "mneme.stats"
 local fresh_episodes = require "mneme.insight.episodes.fresh_episodes"
 local stepper = require "mneme.insight.episodes.stepper"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 
 local outcomes = {}
 
@@ -26,7 +26,7 @@ local function columns_of(path, list)
     return
   end
   local found = false
-  for _, group in ipairs(folder.groups(folder.load(path).runs)) do
+  for _, group in ipairs(study_folder.groups(study_folder.load(path).runs)) do
     local column = { name = group.name ~= "" and group.name or path, paths = {} }
     for _, run in ipairs(group.runs) do
       if run.status == "done" and not run.kept then column.paths[#column.paths + 1] = run.path end

@@ -2,10 +2,10 @@
 -- the usual ones: curves with bands and scores at the end.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
-local outcome = require("mneme.runs.folder").outcome
+local study_folder = require "mneme.lab.study.study_folder"
+local outcome = require("mneme.runs.run_folder").outcome
 local resources = require "mneme.runs.resources"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local settings_diff = require "mneme.lab.study.settings_diff"
 local tables = require "mneme.base.tables"
 local text = require "mneme.insight.figures.text"
@@ -37,7 +37,7 @@ end
 local function point_of(path, read)
   local study, name = path:match "^(.*)/runs/([^/]+)$"
   if not study or not files.is_file(study .. "/study.json") then return nil end
-  read[study] = read[study] or folder.load(study)
+  read[study] = read[study] or study_folder.load(study)
   for _, r in ipairs(read[study].runs) do if r.name == name then return r.labels, study end end
 end
 
@@ -61,7 +61,7 @@ local function read_all(paths)
   for _, path in ipairs(paths) do
     path = path:gsub("(.)/+$", "%1")
     if files.is_file(path .. "/study.json") then
-      for _, group in ipairs(folder.groups(folder.load(path).runs)) do
+      for _, group in ipairs(study_folder.groups(study_folder.load(path).runs)) do
         for _, r in ipairs(group.runs) do
           if r:info() then
             list[#list + 1] = read_run(r.path, path)
@@ -128,8 +128,8 @@ function plain.study(paths)
       label = ("%s #%d"):format(plain_label, again)
     end
     seen[label .. "\n" .. r.seed] = true
-    local result = files.is_file(r.path .. "/result.json") and folder.result(r.path) or {}
-    local run = folder.run { name = ("%s=%s,seed=%d"):format(plain.AXIS, label, r.seed), path = r.path, labels = { [plain.AXIS] = label }, seed = r.seed,
+    local result = files.is_file(r.path .. "/result.json") and study_folder.result(r.path) or {}
+    local run = study_folder.run { name = ("%s=%s,seed=%d"):format(plain.AXIS, label, r.seed), path = r.path, labels = { [plain.AXIS] = label }, seed = r.seed,
       metrics = result.metrics or {}, series = result.series, resources = result.resources or resources.read(r.path), status = result.status or "open" }
     for name, curve in pairs(run:curves()) do
       if curve.n > 0 then run.status = result.status or "done" end

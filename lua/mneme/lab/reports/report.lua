@@ -12,7 +12,7 @@ local figure = require "mneme.lab.study.figure"
 local files = require "mneme.base.files"
 local report_front = require "mneme.lab.reports.report_front"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local result_archive = require "mneme.lab.study.result_archive"
 local html = require "mneme.lab.reports.page.html"
 local kept_file = require "mneme.lab.reports.kept_file"
@@ -95,7 +95,7 @@ local function run_table(out, study, beside)
   local rows, taken = {}, 0
   for i, c in ipairs(study.runs) do
     local used = c.resources and tonumber(c.resources.wall_s)
-    local here = folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
+    local here = study_folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
     taken = taken + (c.kept and 1 or 0)
     rows[i] = { { c.name, href = beside and here or nil }, report_strings.statuses[c.status] or c.status,
       { used and format.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
@@ -334,7 +334,7 @@ local function load(paths)
     if is_kept(path) then errors.usage(path .. ": a file of kept runs is a report by itself", "mneme report " .. path) end
     if not files.is_folder(path) then errors.usage(path .. ": there is no such study or run", "mneme list runs") end
   end
-  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then return folder.load(paths[1]), true end
+  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then return study_folder.load(paths[1]), true end
   return plain_runs.study(paths), false
 end
 
@@ -359,7 +359,7 @@ local function write_report(o)
   end
   local source = source_of(o, study)
   source.unsound = unsound(study, true)
-  folder.add_means(study, source.spec)
+  study_folder.add_means(study, source.spec)
   local n = o.export and result_archive.write(o.export, study, result_archive.curve_names(source.spec))
   local to = o.out or study.path .. "/report.html"
   local made = report.write(to, study, source, { beside = to:match "^(.*)/" == study.path })

@@ -1,10 +1,10 @@
 -- report_method.lua -- the method section of a report: models, environments, settings and their sources, machine, and
 -- resources, all from the files of the runs.
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local json = require "mneme.base.json"
 local learners = require "mneme.learn.learners"
 local model_sizes = require "mneme.lab.study.model_sizes"
@@ -91,7 +91,7 @@ local function checks_of(info)
   local name = type(about.name) == "string" and about.name or "–"
   if type(info.own_words) == "string" then return report_strings.own_words:format(name, info.own_words), "own_core" end
   if name:find "[^%w_]" or not files.is_file(registry.library .. "cores/" .. name .. ".lua") then return name, "own_core" end
-  local by = core.definition(name).checked
+  local by = cores.definition(name).checked
   return name, by and "checked" or "not_checked", by
 end
 
@@ -233,7 +233,7 @@ function method.resources(out, study)
       number("peak_mib", peak, "highest"), told and number("energy_j", energy) or nil }
   end
   local rows = {}
-  for _, group in ipairs(folder.groups(study.runs)) do rows[#rows + 1] = row(group.name, group.runs) end
+  for _, group in ipairs(study_folder.groups(study.runs)) do rows[#rows + 1] = row(group.name, group.runs) end
   rows[#rows + 1] = row(report_strings.sum, study.runs, true)
   local head = { report_strings.kind, report_strings.statuses.done, report_strings.time .. ", " .. report_strings.before, report_strings.time,
     report_strings.processor, report_strings.memory }

@@ -1,7 +1,7 @@
 -- report_results.lua -- the results in a report: each metric of each point, and, folded away, each seed's; and what is said of a study's tuning: what
 -- was searched, with which budget and seeds, what was picked, and how that scored in the tuning and with fresh seeds.  Arguments as in report_claims.lua.
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local format = require "mneme.base.format"
 local references = require "mneme.lab.study.references"
 local aggregate = require "mneme.lab.study.aggregate"
@@ -28,9 +28,9 @@ end
 -- from which value on it is solved or nil, runs, name).
 local function each(study, spec, f)
   local names = metric_names(study, spec)
-  for i, group in ipairs(folder.groups(study.runs)) do
+  for i, group in ipairs(study_folder.groups(study.runs)) do
     for k, name in ipairs(names) do
-      local list = aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {})
+      local list = aggregate.numbers(group.runs, function(c) return study_folder.number(c, name) end, {})
       f(i, k, (spec.metrics or {})[name] or {}, list, aggregate.threshold(spec, name, group.runs), group.runs, name)
     end
   end
@@ -39,7 +39,7 @@ end
 
 -- What the seeds gave themselves, where there are several: a mean hides runs that know and runs that guess.
 local function each_seed(out, study, spec)
-  local kinds, names, rows = folder.groups(study.runs), metric_names(study, spec), {}
+  local kinds, names, rows = study_folder.groups(study.runs), metric_names(study, spec), {}
   each(study, spec, function(i, k, about, list)
     if #list < 2 then return end
     local of = {}
@@ -69,7 +69,7 @@ end
 -- What was published: a number, or a curve's value after as many steps as our runs have made at most, and these steps.
 local function published_value(r, study)
   local steps = 0
-  for _, run in ipairs(r.curve and at(study, r.where) or {}) do steps = math.max(steps, folder.number(run, "steps") or 0) end
+  for _, run in ipairs(r.curve and at(study, r.where) or {}) do steps = math.max(steps, study_folder.number(run, "steps") or 0) end
   return r.y or references.at(r.curve, steps), r.curve and steps
 end
 
@@ -80,7 +80,7 @@ function results.published(out, study, spec, text)
   for i, r in ipairs(spec.references or {}) do
     local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
     local y, steps = published_value(r, study)
-    local list = r.where and r.of and aggregate.numbers(at(study, r.where), function(c) return folder.number(c, r.of) end, {}) or {}
+    local list = r.where and r.of and aggregate.numbers(at(study, r.where), function(c) return study_folder.number(c, r.of) end, {}) or {}
     if y and #list > 0 then
       local mean, low, high = aggregate.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
       ours = shown(mean, low, high, unit)
@@ -102,7 +102,7 @@ end
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
 function results.write(out, study, spec)
   local rows, any = {}, false
-  for i, group in ipairs(folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
+  for i, group in ipairs(study_folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
   local names = each(study, spec, function(i, k, about, list, threshold, runs, name)
     local text = "–"
     if #list > 0 then
@@ -145,7 +145,7 @@ local function fresh_text(study, labels, by, about)
   for _, run in ipairs(study.runs) do
     local same = run.status == "done"
     for axis, label in pairs(labels) do same = same and run.labels[axis] == label end
-    list[#list + 1] = same and folder.number(run, by) or nil
+    list[#list + 1] = same and study_folder.number(run, by) or nil
   end
   if #list == 0 then return "–" end
   local value, low, high = aggregate.interval(list, "mean", about.range)

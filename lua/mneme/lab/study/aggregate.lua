@@ -2,7 +2,7 @@
 -- its interval.  If a seed has several runs (another axis is averaged over), its number is their mean.  A seed with
 -- a missing run is left out, because its mean would be over other settings.
 local grid = require "mneme.lab.study.grid"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local reference = require "mneme.envs.reference"
 local lazy = require "mneme.base.lazy"
 local script = lazy "mneme.runs.script"

@@ -4,12 +4,12 @@
 -- alone, which stay in the study, or, where it sizes the others, by all of them.
 local catalogue = require "mneme.base.catalogue"
 local claims = require "mneme.lab.study.claims"
-local core = require "mneme.models.core"
+local cores = require "mneme.models.cores"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local learner_settings = require "mneme.runs.learner_settings"
 local declaration = require "mneme.lab.study.declaration"
@@ -31,9 +31,9 @@ end
 
 -- A name of a metric, or of what every run uses.
 local function check_name(name, metrics, what)
-  if not metrics or metrics[name] or metrics[name:match "[^/]*$"] or folder.used[name] then return end
+  if not metrics or metrics[name] or metrics[name:match "[^/]*$"] or study_folder.used[name] then return end
   local known = tables.keys(metrics)
-  for _, used in ipairs(tables.keys(folder.used)) do known[#known + 1] = used end
+  for _, used in ipairs(tables.keys(study_folder.used)) do known[#known + 1] = used end
   errors.unknown(what, name, known)
 end
 
@@ -182,7 +182,7 @@ local function check_words(survey, words, names)
     setting_types.check(key, cfg[key], survey.schema[key].about)
     if key == "core" and option ~= "" and option ~= "size" then options[option] = setting_types.parse(path, text, cfg.core[option]) end
   end
-  if names.core and next(options) then core.check_settings(first(cfg.core), options) end
+  if names.core and next(options) then cores.check_settings(first(cfg.core), options) end
 end
 
 ---Refuse options that the core of a run does not have.
@@ -190,7 +190,7 @@ function checked.core(cfg)
   local name, options = first(cfg.core), {}
   if type(cfg.core) ~= "table" or not is_one("cores", name, registry.names "cores") then return end
   for key, value in pairs(cfg.core) do if key ~= 1 and key ~= "size" then options[key] = value end end
-  core.check_settings(name, options)
+  cores.check_settings(name, options)
 end
 
 ---Refuse values of a study's axes that its runs would refuse, at the study's line.

@@ -17,7 +17,7 @@
 -- where = { axis = label } narrows both sides; exact = true: the numbers are not random, and the claim must hold in each seed.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local declaration = require "mneme.lab.study.declaration"
 local aggregate = require "mneme.lab.study.aggregate"
@@ -149,7 +149,7 @@ local function mean_of(side, labels, rests, seed, metric, missing)
   local sum, whole = 0, true
   for _, rest in ipairs(rests) do
     local run = (side[rest] or {})[seed]
-    local number = run and run.status == "done" and folder.number(run, metric)
+    local number = run and run.status == "done" and study_folder.number(run, metric)
     if number then sum = sum + number
     else
       whole = false
@@ -169,8 +169,8 @@ local function runs_of(study, test, labels, missing)
   table.sort(order)
   for _, seed in ipairs(order) do
     local run = side[rests[1]][seed]
-    local number = run.status == "done" and folder.number(run, test.metric)
-    local time = run.status == "done" and test.time and folder.number(run, test.time)
+    local number = run.status == "done" and study_folder.number(run, test.metric)
+    local time = run.status == "done" and test.time and study_folder.number(run, test.time)
     if number and (time or not test.time) then
       list[#list + 1] = { number = number, time = time, seed = seed, fresh = FRESH[test.metric] and run.metrics[FRESH[test.metric]] }
     elseif run.status == "failed" then list[#list + 1] = { failed = true, diverged = run.exit == DIVERGED, seed = seed }
@@ -392,10 +392,10 @@ end
 
 -- How the agents of finished runs acted, of those where there is a choice: { name of the core, word }, by run.
 local function sees_of(study)
-  local core, sees = require "mneme.models.core", {}             -- late: it opens the context
+  local cores, sees = require "mneme.models.cores", {}             -- late: it opens the context
   for _, run in ipairs(study.runs) do
     local info = run.status == "done" and run.info and run:info()
-    local word = info and info.env and core.stored_sees(info.core)
+    local word = info and info.env and cores.stored_sees(info.core)
     if word then sees[run] = { name = tostring(info.core.name), word = word } end
   end
   return sees

@@ -13,13 +13,13 @@ local declaration = require "mneme.lab.study.declaration"
 local errors = require "mneme.base.errors"
 local figure_texts = require "mneme.lab.study.figure_texts"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local figure_rows = require "mneme.lab.study.figure_rows"
 local references = require "mneme.lab.study.references"
 local aggregate = require "mneme.lab.study.aggregate"
 local select = require "mneme.lab.study.select"
 local solved_curves = require "mneme.lab.study.solved_curves"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local stats = require "mneme.stats"
 local text = require "mneme.insight.figures.text"
 
@@ -34,7 +34,7 @@ local makers = {}
 
 -- What the study says of a metric: "charts/score" is the score.
 local function about(spec, name)
-  local metrics, of_all = spec.metrics or {}, folder.used[name]
+  local metrics, of_all = spec.metrics or {}, study_folder.used[name]
   return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { figure_texts[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
 end
 
@@ -53,7 +53,7 @@ local function curve_axis(spec, name)
   return axis
 end
 
-local function number_of(name) return function(c) return folder.number(c, name) end end
+local function number_of(name) return function(c) return study_folder.number(c, name) end end
 
 -- Refuse a name that no run which is done has.
 local function need(f, runs, has, names_of, what)

@@ -2,7 +2,7 @@
 local aggregate = require "mneme.lab.study.aggregate"
 local setting_types = require "mneme.base.setting_types"
 local figure_texts = require "mneme.lab.study.figure_texts"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local select = require "mneme.lab.study.select"
 local stats = require "mneme.stats"
 
@@ -91,7 +91,7 @@ local function by_task(pick, f)
   for k, group in ipairs(pick.groups) do
     local line = { name = group.name, of = {}, any = false }
     for _, column in ipairs(select.groups(group.runs, f.x)) do
-      local list = aggregate.numbers(column.runs, function(c) return folder.number(c, f.y) end, pick.missing)
+      local list = aggregate.numbers(column.runs, function(c) return study_folder.number(c, f.y) end, pick.missing)
       if #list > 0 then line.of[column.name], line.any = list, true end
       if k == 1 then tasks[#tasks + 1] = column.name end
     end

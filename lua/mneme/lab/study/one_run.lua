@@ -3,9 +3,9 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local resources = require "mneme.runs.resources"
-local outcome = require("mneme.runs.folder").outcome
+local outcome = require("mneme.runs.run_folder").outcome
 local run = require "mneme.runs.run"
 local script = require "mneme.runs.script"
 local terminal = require "mneme.base.terminal"
@@ -57,21 +57,21 @@ end
 ---@param c table { labels, seed, words }
 function one_run.run(path, script_path, c)
   take(path)
-  if (folder.result(path) or {}).status == "done" then return end
+  if (study_folder.result(path) or {}).status == "done" then return end
   run.finished_goes_on = true            -- killed between its last checkpoint and its result
   local result = script.run(script_path, one_run.words(path, c.words))
   local metrics, series = divide(result)
   for name, value in pairs(outcome.metrics(path)) do metrics[name] = metrics[name] or value end          -- whatever the script returned of it
-  folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
+  study_folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = metrics, series = series,
     resources = resources.read(path), estimate = c.estimate })
 end
 
 ---Say of a run that it failed; its run stays as it is.
 ---@param why table { exit, error }
 function one_run.failed(path, c, why)
-  local before = folder.result(path) or {}
+  local before = study_folder.result(path) or {}
   files.make_folder(path)
-  folder.write_result(path, { status = "failed", point = c.labels, seed = c.seed, words = c.words, exit = why.exit, error = why.error,
+  study_folder.write_result(path, { status = "failed", point = c.labels, seed = c.seed, words = c.words, exit = why.exit, error = why.error,
     attempts = (before.attempts or 0) + 1, resources = resources.read(path) })
 end
 
@@ -81,7 +81,7 @@ end
 ---@return string "done", "stopped", "taken" or "failed"
 ---@return string? why
 function one_run.ended(path, c, about, why)
-  local result = about.status == 0 and folder.result(path)
+  local result = about.status == 0 and study_folder.result(path)
   if result and result.status == "done" then return "done" end
   if about.stopped then return "stopped" elseif about.status == one_run.TAKEN then return "taken" end
   why = about.signal ~= 0 and ("killed by signal %d"):format(about.signal) or why or path .. "/log.txt"

@@ -6,7 +6,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
 local manifest = lazy "mneme.runs.manifest"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local run_sources = require "mneme.runs.run_sources"
 local starts = run_folder.starts
 local tables = require "mneme.base.tables"
@@ -29,7 +29,7 @@ local function note_code(path, info, found)
 end
 
 ---Checks a run's folder, and that it is the run that its study names.
----@param of table? the run of a study, of lab/study/folder.lua
+---@param of table? the run of a study, of lab/study/study_folder.lua
 ---@param light boolean? what is wrong alone, without reading checkpoints that no manifest lists
 ---@return Findings found see runs/manifest.lua
 ---@return string summary what was there
@@ -63,7 +63,7 @@ function provenance.study(path, study)
 end
 
 ---What is wrong with the finished runs that a report or comparison is about, and with their study's folder.
----@param study table? of lab/study/folder.lua, whose runs these are
+---@param study table? of lab/study/study_folder.lua, whose runs these are
 ---@return string[] sentences none: nothing is
 function provenance.sentences(runs, study)
   local list = {}

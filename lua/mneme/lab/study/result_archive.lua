@@ -8,7 +8,7 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local tuning_journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
@@ -253,7 +253,7 @@ end
 
 -- A run's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
 local function put(run, file, c, entry)
-  local path, rows, curves = folder.run_path(run, c.name), {}, entry.curves or {}
+  local path, rows, curves = study_folder.run_path(run, c.name), {}, entry.curves or {}
   files.make_folder(path)
   files.write(path .. "/config.json", { sealed.encode(entry.info) })
   for i = 1, #(curves.step or {}) do
@@ -263,7 +263,7 @@ local function put(run, file, c, entry)
   end
   files.write(path .. "/metrics.jsonl", rows)
   if entry.resources then files.write(path .. "/resources.json", { sealed.encode(entry.resources) }) end
-  folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
+  study_folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
     resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
 end
 
@@ -276,7 +276,7 @@ function archive.wanted(run, file, path, runs)
   for _, name in ipairs(tables.keys(lines)) do same[grid.same_name(name, {})] = lines[name] end
   for _, c in ipairs(runs) do
     local line = lines[c.name] or same[grid.same_name(c.name, {})]
-    if line and (folder.result(folder.run_path(run, c.name)) or {}).status ~= "done" then
+    if line and (study_folder.result(study_folder.run_path(run, c.name)) or {}).status ~= "done" then
       local other = difference(path, c, line.info, surveys)
       if other then
         errors.usage(("%s: %s is another run than this script's: %s"):format(file, c.name, other), "without import= it is run again")
@@ -318,7 +318,7 @@ end
 ---Put them where a sweep would have left them; an error, before anything is put, where one of them is being trained, or has been.
 function archive.take(run, file, wanted)
   for _, w in ipairs(wanted) do
-    local path = folder.run_path(run, w[1].name)
+    local path = study_folder.run_path(run, w[1].name)
     if files.locked(path .. "/lock") or #files.list(path .. "/checkpoints") > 0 then
       errors.fail(("%s: it has begun here, and import= has its result"):format(path), "let it end without import=, or move the folder away")
     end

@@ -1,7 +1,7 @@
 -- solved_curves.lua -- a figure of the share of seeds that have solved their task against steps, by Kaplan and Meier's estimate: a run that
 -- ended without having solved it counts until its end, one that failed as not solved to the end of all.
 local errors = require "mneme.base.errors"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local aggregate = require "mneme.lab.study.aggregate"
 local setting_types = require "mneme.base.setting_types"
 local figure_texts = require "mneme.lab.study.figure_texts"
@@ -11,7 +11,7 @@ local kaplan_meier = require("mneme.stats").kaplan_meier
 local function staircase(group, y, above, missing)
   local times, solved = {}, {}
   local function result_of(c)
-    local score, steps = folder.number(c, y), folder.number(c, "steps")
+    local score, steps = study_folder.number(c, y), study_folder.number(c, "steps")
     return score and steps and { score, steps } or nil
   end
   for i, entry in ipairs(aggregate.collect(group.runs, result_of, missing)) do

@@ -8,13 +8,13 @@ local errors = require "mneme.base.errors"
 local estimate = require "mneme.lab.study.estimate"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local model_sizes = require "mneme.lab.study.model_sizes"
 local result_archive = require "mneme.lab.study.result_archive"
 local power = require "mneme.lab.study.power"
 local process_pool = require "mneme.lab.study.process_pool"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
@@ -111,7 +111,7 @@ end
 
 -- Refuses a folder that has another study, or a run.
 local function owned(o, plan, words)
-  local info = folder.info(o.run)
+  local info = study_folder.info(o.run)
   local elsewhere = "run=FOLDER puts this one elsewhere"
   if info and info.script ~= plan.script then
     errors.usage(("%s holds a sweep of %s, not of %s"):format(o.run, info.script, plan.script), elsewhere)
@@ -124,8 +124,8 @@ end
 function sweep.check_code(o, plan)
   local others, first, of, builds = 0, nil, nil, 0
   for _, c in ipairs(plan.runs) do
-    local path = folder.run_path(o.run, c.name)
-    local made_here = files.is_file(path .. "/config.json") and not (folder.result(path) or {}).kept         -- of others the report says it
+    local path = study_folder.run_path(o.run, c.name)
+    local made_here = files.is_file(path .. "/config.json") and not (study_folder.result(path) or {}).kept         -- of others the report says it
     local info = made_here and run_folder.read_info(path)
     local change, last = info and run_sources.changes(path, info)[1], info and type(info.history) == "table" and info.history[#info.history]
     if type(last) == "table" and last.program_checksum ~= run_sources.program() then builds = builds + 1 end
@@ -142,19 +142,19 @@ end
 
 -- study.json, with the runs of earlier sweeps of the same settings.
 local function note(o, plan)
-  local words = table.concat(plan.words, " ")
+  local words, claims = table.concat(plan.words, " "), declaration_file.claims(plan.spec)
   owned(o, plan, words)
-  folder.note(o.run, { script = plan.script, title = plan.title, settings = words, declared = true, claims = declaration_file.claims(plan.spec) }, plan.runs)
+  study_folder.note(o.run, { script = plan.script, title = plan.title, settings = words, declared = true, claims = claims }, plan.runs)
   declaration_file.write_once(o.run, plan.script, plan.runs[1].words)
 end
 
 -- Marks in study.json the runs that are done: mneme check misses them where they are removed.
 local function note_done(o)
-  local info, more = folder.info(o.run), false
+  local info, more = study_folder.info(o.run), false
   for _, c in ipairs(info.runs) do
-    if not c.done and (folder.result(folder.run_path(o.run, c.name)) or {}).status == "done" then c.done, more = true, true end
+    if not c.done and (study_folder.result(study_folder.run_path(o.run, c.name)) or {}).status == "done" then c.done, more = true, true end
   end
-  if more then folder.write_info(o.run, info) end
+  if more then study_folder.write_info(o.run, info) end
 end
 
 -- ---- running it ----
@@ -173,7 +173,7 @@ end
 local function open_runs(o, plan)
   local open = {}
   for _, c in ipairs(plan.runs) do
-    local result = folder.result(folder.run_path(o.run, c.name))
+    local result = study_folder.result(study_folder.run_path(o.run, c.name))
     if not result or result.status ~= "done" then open[#open + 1] = c end
   end
   return open
@@ -197,7 +197,7 @@ local function run_queue(o, plan, queue)
   local function look()                          -- once runs have begun, their sizes are known
     if warned or C.mn_clock(false) < next_look then return end
     next_look = C.mn_clock(false) + 1
-    model_sizes.read(parameters, plan.runs, function(c) return folder.run_path(o.run, c.name) end)
+    model_sizes.read(parameters, plan.runs, function(c) return study_folder.run_path(o.run, c.name) end)
     local said = model_sizes.warning(parameters)
     if said then shown:say("mneme: warning: " .. said) end
     warned = said ~= nil
@@ -209,18 +209,18 @@ local function run_queue(o, plan, queue)
       if count.gave_up then return nil end
       at = at + 1
       local c = queue[at]
-      if c then files.make_folder(folder.run_path(o.run, c.name)) else at = at - 1 end
+      if c then files.make_folder(study_folder.run_path(o.run, c.name)) else at = at - 1 end
       return c
     end,
     none_left = function() return count.gave_up or at >= #queue end,
-    log = function(c) return folder.run_path(o.run, c.name) .. "/log.txt" end,
-    run = function(c) return one_run.process(folder.run_path(o.run, c.name), plan.script, c) end,
+    log = function(c) return study_folder.run_path(o.run, c.name) .. "/log.txt" end,
+    run = function(c) return one_run.process(study_folder.run_path(o.run, c.name), plan.script, c) end,
     tick = function(running)
       shown:update(running, #queue - at)
       look()
     end,
     ended = function(c, about)
-      local path = folder.run_path(o.run, c.name)
+      local path = study_folder.run_path(o.run, c.name)
       local what, last = one_run.ended(path, c, about, last_line(path .. "/log.txt"))
       if what == "done" and o.done then o.done(c) end
       if what ~= "failed" then
@@ -245,7 +245,7 @@ end
 
 local function list_runs(o, plan, words)
   for i, c in ipairs(plan.runs) do
-    local result = folder.result(folder.run_path(o.run, c.name))
+    local result = study_folder.result(study_folder.run_path(o.run, c.name))
     print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
   end
   next_step.say { "sweep", unpack(setting_types.without(words, "list")) }
@@ -321,12 +321,12 @@ end
 
 -- Of runs that solve their task or do not, how many did, as a mean does not say.
 local function show_solved(o, plan)
-  local swept = folder.load(o.run)
-  folder.add_means(swept, plan.spec)
-  for _, group in ipairs(folder.groups(swept.runs)) do
+  local swept = study_folder.load(o.run)
+  study_folder.add_means(swept, plan.spec)
+  for _, group in ipairs(study_folder.groups(swept.runs)) do
     for _, name in ipairs(tables.keys(plan.spec.metrics or { score = true })) do
       local threshold = aggregate.threshold(plan.spec, name, group.runs)
-      local list = threshold and aggregate.numbers(group.runs, function(c) return folder.number(c, name) end, {}) or {}
+      local list = threshold and aggregate.numbers(group.runs, function(c) return study_folder.number(c, name) end, {}) or {}
       local text = threshold and aggregate.solved_of(list, group.runs, threshold, name)
       local guess = text and aggregate.guess(name, group.runs, list[1] and (aggregate.interval(list, "mean")))
       if guess then text = text .. "; " .. guess end
@@ -345,13 +345,13 @@ function sweep.kept(file, path, words, seeds, run)
   study.of_sweep = true
   local plan = sweep.plan(o, words)
   if plan.tune then
-    files.make_folder(folder.run_path(run, ""))
+    files.make_folder(study_folder.run_path(run, ""))
     tune_first(o, plan)
   end
   local wanted = result_archive.wanted(run, file, path, plan.runs)
   for i = 1, #plan.runs do plan.runs[i] = wanted[i] and wanted[i][1] end
   return #wanted, function()
-    files.make_folder(folder.run_path(run, ""))
+    files.make_folder(study_folder.run_path(run, ""))
     note(o, plan)
     result_archive.take(run, file, wanted)
     return result_archive.other_code(wanted)
@@ -373,7 +373,7 @@ function sweep.main(o)
   run_sources.program()                          -- once for all of them: reading the program takes longer than a small run
   owned(o, plan, table.concat(plan.words, " "))               -- before anything is put there
   sweep.check_code(o, plan)
-  files.make_folder(folder.run_path(o.run, ""))
+  files.make_folder(study_folder.run_path(o.run, ""))
   if not o.only then files.lock(o.run .. "/lock") end          -- of one run its own lock does
   if plan.tune then
     local signal = tune_first(o, plan)

@@ -6,7 +6,7 @@
 local check_declaration = require "mneme.lab.study.check_declaration"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local folder = require "mneme.lab.study.folder"
+local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local tuning_journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
@@ -90,7 +90,7 @@ local function trial_of(self, point, p, seed)
   for _, word in ipairs((self.space:words(p.values))) do words[#words + 1] = word end
   if self.steps then words[#words + 1] = ("steps=%.0f"):format(self.steps) end
   words[#words + 1] = ("seed=%.0f"):format(seed)
-  return { name = name, path = folder.run_path(self.base, name), labels = labels, seed = seed, words = words }
+  return { name = name, path = study_folder.run_path(self.base, name), labels = labels, seed = seed, words = words }
 end
 
 ---The tuning of a plan, new or as its folder has it.
@@ -119,7 +119,7 @@ function tuning.open(plan, run, attempts)
         tuning.FIRST_SEED + trials - 1))
     end
   end
-  local info = folder.info(self.base)
+  local info = study_folder.info(self.base)
   if info and (info.script ~= self.script or info.settings ~= table.concat(self.words, " ")) then
     errors.usage(("%s holds a tuning of %s with other settings: '%s'"):format(run, info.script, info.settings), "run=FOLDER puts this one elsewhere")
   elseif info then self:need_same(run, info.tune or {}) end
@@ -169,7 +169,7 @@ end
 ---A trial's score; false: it cannot be measured; nil: not yet.
 function Tuning:score(run)
   if run.score ~= nil then return run.score end
-  local result = folder.result(run.path)
+  local result = study_folder.result(run.path)
   if result and result.status == "done" then
     local metrics = result.metrics or {}
     local v = metrics[self.by]
@@ -203,7 +203,7 @@ end
 
 ---Notes the trials in their folder's study.json.
 function Tuning:note()
-  folder.note(self.base, { script = self.script, title = "tuning", settings = table.concat(self.words, " "), tune = self.about }, self:trials(), true)
+  study_folder.note(self.base, { script = self.script, title = "tuning", settings = table.concat(self.words, " "), tune = self.about }, self:trials(), true)
 end
 
 ---Writes what was picked once all is measured.
@@ -237,7 +237,7 @@ end
 ---@return table? points { name, picks }, of this tuning's ranges and budget
 function Tuning:take(run, tuned)
   local there = tuning_journal.tuned(run)
-  local from = there and there.kept and there or not folder.info(self.base) and tuned
+  local from = there and there.kept and there or not study_folder.info(self.base) and tuned
   if not from then return nil end
   self:need_same(from.kept, from.tune)
   files.make_folder(self.base)

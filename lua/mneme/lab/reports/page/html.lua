@@ -1,7 +1,7 @@
 -- html.lua -- writes a page as self-contained HTML: a rail of contents beside it, tables that scroll separately, light and dark themes,
 -- and print.  All text is escaped here.
 local blocks = require "mneme.lab.reports.page.blocks"
-local figure_style = require "mneme.insight.figures.style"
+local figure_style = require "mneme.insight.figures.figure_style"
 local html_section = require "mneme.insight.figures.html_section"
 local svg = require "mneme.insight.figures.svg"
 local text = require "mneme.insight.figures.text"

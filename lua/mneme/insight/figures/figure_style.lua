@@ -1,11 +1,11 @@
--- style.lua -- colours, dashes, markers and fonts of figures.  Okabe and Ito's colours ("Color universal design", 2008)
+-- figure_style.lua -- colours, dashes, markers and fonts of figures.  Okabe and Ito's colours ("Color universal design", 2008)
 -- can be distinguished by colour-blind readers; from the seventh line on, dashes and markers distinguish lines of one colour.
 -- A memory has its colour by its name, in every figure.
 local engine = require "mneme.base.engine"
-local look = {}
+local figure_style = {}
 
 ---Sizes of letters.
-look.SMALL, look.PLAIN, look.LARGE = 11, 12, 15
+figure_style.SMALL, figure_style.PLAIN, figure_style.LARGE = 11, 12, 15
 
 local light = { paper = "#ffffff", ink = "#1c1e21", dim = "#5a6068", grid = "#e4e6e9", axis = "#8b9199", blank = "#eceef0",
   c1 = "#0072b2", c2 = "#d55e00", c3 = "#009e73", c4 = "#b5588f", c5 = "#c98500", c6 = "#3a9bd6" }
@@ -19,7 +19,7 @@ local markers = { "disc", "square", "triangle", "diamond", "cross" }
 ---How line k is drawn.
 ---@return table { color = "c1" of strokes, fill = "f1", dash = "7 3" or nil, round = 0.. of the dash, marker = "square" ...,
 ---  marked = it has markers however many points there are }
-function look.line(k)
+function figure_style.line(k)
   local round = math.floor((k - 1) / COLORS) % ROUNDS
   local color = (k - 1) % COLORS + 1
   return { color = "c" .. color, fill = "f" .. color, dash = dashes[round + 1], marker = markers[round % #markers + 1],
@@ -49,19 +49,19 @@ local function memory_of(name)
 end
 
 ---Is a name that of a memory of the library, or about one: "gtrxl 256"?
-function look.is_memory(name) return place[memory_of(name)] ~= nil end
+function figure_style.is_memory(name) return place[memory_of(name)] ~= nil end
 
 ---How the lines of a figure are drawn: each memory in the colour of its name, your own cores too, whatever else the figure shows; of those with one
 ---colour the dashes differ.  Names without a memory, and variants of a single one, are numbered.
 ---@param names string[] without repetition
 ---@param memories boolean? all are names of memories
 ---@return table<string, integer> style by name: which line it is drawn like
-function look.styles(names, memories)
+function figure_style.styles(names, memories)
   local style, taken, known, first, later = {}, {}, memories or false, nil, {}
   local several = false
   for k, name in ipairs(names) do
     style[name] = k
-    known = known or look.is_memory(name)
+    known = known or figure_style.is_memory(name)
     first, several = first or memory_of(name), several or first ~= nil and memory_of(name) ~= first
   end
   if not known or #names > 1 and not several then return style end
@@ -86,21 +86,21 @@ end
 ---How the lines or bars of a figure are drawn: as their style says, else by their names.
 ---@param items table[] { name, style }
 ---@return table[] of look.line, for each
-function look.of_items(items)
+function figure_style.of_items(items)
   local names, seen, list = {}, {}, {}
   for _, item in ipairs(items) do
     if not seen[item.name] then seen[item.name], names[#names + 1] = true, item.name end
   end
-  local styles = look.styles(names)
-  for i, item in ipairs(items) do list[i] = look.line(item.style or styles[item.name]) end
+  local styles = figure_style.styles(names)
+  for i, item in ipairs(items) do list[i] = figure_style.line(item.style or styles[item.name]) end
   return list
 end
 
 ---Seeds: of fewer each is drawn in place of an interval, which would span the drawing.
-look.FEW = 5
+figure_style.FEW = 5
 
 ---The family of the letters, unless a drawing is asked for another one.
-look.FONT = '"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif'
+figure_style.FONT = '"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif'
 
 -- Colours stand as var(--NAME), in place of which css() puts those of a theme.
 local rules = [[
@@ -134,8 +134,8 @@ local function colored(text, theme) return (text:gsub("var%(%-%-(%w+)%)", theme)
 ---@param theme string? "light" or "dark": with these colours whatever is preferred
 ---@param font string? a family of letters
 ---@return string css
-function look.css(theme, font)
-  local family = font and ('"%s",%s'):format(font:gsub('[^%w %-]', ""), look.FONT) or look.FONT
+function figure_style.css(theme, font)
+  local family = font and ('"%s",%s'):format(font:gsub('[^%w %-]', ""), figure_style.FONT) or figure_style.FONT
   local letters = (".mn-figure text{font-family:%s}\n"):format(family)
   if theme then return letters .. colored(rules, theme == "dark" and dark or light) end
   local others = {}
@@ -147,15 +147,15 @@ end
 ---@param name string
 ---@param theme string? "light" or "dark"
 ---@return string color "#rrggbb"
-function look.color(name, theme) return (theme == "dark" and dark or light)[name] end
+function figure_style.color(name, theme) return (theme == "dark" and dark or light)[name] end
 
 -- ---- shades of a heat map ----
 
 ---A share of 0 .. 1 as a colour, as the window's light page has it (more is darker), and one that can be read on it.
 ---@return string color "#rrggbb"
 ---@return string ink
-function look.shade(share)
+function figure_style.shade(share)
   return ("#%06x"):format(math.floor(engine.C.mn_map_color(0, true, share) / 256)), share > 0.5 and "#ffffff" or "#111111"
 end
 
-return look
+return figure_style

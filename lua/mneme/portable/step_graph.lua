@@ -1,11 +1,11 @@
--- agent.lua -- an agent's step of acting as a graph of primitives: what every form of `mneme export` is written from.
+-- step_graph.lua -- an agent's step of acting as a graph of primitives: what every form of `mneme export` is written from.
 --   observation, done, states, previous action and reward -> parameters of the policy's distribution, value, states
 local errors = require "mneme.base.errors"
-local P = require "mneme.portable.primitives"
+local primitives = require "mneme.portable.primitives"
 local tensor = require "mneme.tensor.tensor"
 local trace = require "mneme.portable.trace"
 
-local portable = {}
+local step_graph = {}
 
 local function lowering()
   require "mneme.portable.memory_lowering"
@@ -18,10 +18,10 @@ local function normalised(agent, x)
   if not n or not n.norm_obs then return x end
   local shift, scale, touched = n:scales()
   local size, bound = #shift, {}
-  local y = (x:reshape(x.shape[1], size) - P.constant(x.graph, { size }, shift)) / P.constant(x.graph, { size }, scale)
+  local y = (x:reshape(x.shape[1], size) - primitives.constant(x.graph, { size }, shift)) / primitives.constant(x.graph, { size }, scale)
   if n.clip_obs > 0 then
     for k = 1, size do bound[k] = touched[k] and n.clip_obs or 3e38 end
-    local most = P.constant(x.graph, { size }, bound)
+    local most = primitives.constant(x.graph, { size }, bound)
     y = y:minimum(most):maximum(-most)
   end
   return y:reshape(x.shape)
@@ -63,14 +63,14 @@ end
 local function graph_of(agent, B)
   local ops, of = lowering(), leaves(agent, B)
   local calls, results = trace.record(function() return agent:act(of.x, of.done, of.state, nil, of.previous) end)
-  local graph, values, parameters = P.graph(), {}, {}
+  local graph, values, parameters = primitives.graph(), {}, {}
   graph.calls = calls                          -- keeps what was computed, which `folded` reads
   for name, t in pairs(agent.module:state_dict()) do parameters[trace.key(t)] = name end
 
   local space = agent.observation_space
   graph.inputs, graph.outputs = {}, {}
   local function input(name, leaf, shape, about)
-    local v = P.input(graph, name, shape)
+    local v = primitives.input(graph, name, shape)
     graph.inputs[#graph.inputs + 1] = { name = name, value = v, about = about }
     return v, leaf and trace.key(leaf)
   end
@@ -112,9 +112,9 @@ local function graph_of(agent, B)
       local windows = not name and leaf.learned and windows_of(agent, t) or nil
       if windows then name = table.concat(names_of(windows), " ") end
       if name or leaf.learned then
-        values[k] = P.parameter(graph, name or "unnamed" .. #graph.nodes, leaf.shape, t:data())
+        values[k] = primitives.parameter(graph, name or "unnamed" .. #graph.nodes, leaf.shape, t:data())
         values[k].windows, values[k].tensor = windows, t
-      else values[k] = P.constant(graph, leaf.shape, leaf.values or t:data()) end
+      else values[k] = primitives.constant(graph, leaf.shape, leaf.values or t:data()) end
     end
     return values[k]
   end
@@ -188,7 +188,7 @@ local function folded(graph)
   for _, v in ipairs(graph.nodes) do
     fixed[v] = v.op ~= "input"
     for _, from in ipairs(v.from) do fixed[v] = fixed[v] and fixed[from] end
-    if fixed[v] and #v.from > 0 and v.computed and P.product(v.shape) == v.computed:size() then
+    if fixed[v] and #v.from > 0 and v.computed and primitives.product(v.shape) == v.computed:size() then
       v.op, v.from, v.data, v.list = "constant", {}, nil, {}
       local data = v.computed:data()
       for i = 1, v.computed:size() do v.list[i] = tonumber(data[i - 1]) end
@@ -201,8 +201,8 @@ end
 ---@param learns boolean? what is made of parameters alone is computed at every step, so that gradients reach them
 ---@return table { nodes, inputs = { name, value, about, state = its name in the core }, outputs = { name, value, state }, start = { name =
 ---  numbers of one environment, from 0 on } }
-function portable.graph(agent, learns)
-  local graph = P.generalise(pruned(graph_of(agent, 1)), pruned(graph_of(agent, 2)))
+function step_graph.graph(agent, learns)
+  local graph = primitives.generalise(pruned(graph_of(agent, 1)), pruned(graph_of(agent, 2)))
   if not learns then graph = folded(graph) end
   graph.start = {}
   for name, t in pairs(agent.core:initial(1)) do graph.start[name] = t end
@@ -210,4 +210,4 @@ function portable.graph(agent, learns)
   return graph
 end
 
-return portable
+return step_graph

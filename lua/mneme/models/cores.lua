@@ -1,4 +1,4 @@
--- core.lua -- cores: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
+-- cores.lua -- cores: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
 -- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }.  `given` holds the settings
 -- that the user gave; lenient: settings that conflict are ignored.  Optional fields: equations (text, or function(cfg)),
 -- choices = { setting = set of words }, counts = { setting = least integer }, older = { setting = value }: with what a stored run was
@@ -370,7 +370,7 @@ local of_build = [[module forward acts looks_back d_out states sizes start const
 
 -- What a new file lacks: an error before anything depends on it.
 local function check_built(name, core, build)
-  local hint = { hint = "lua/mneme/models/core.lua lists what build returns" }
+  local hint = { hint = "lua/mneme/models/cores.lua lists what build returns" }
   if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end
   for _, field in ipairs { { "module", "table", "its parameters" }, { "forward", "function", "function(x, done, state, probe)" },
                            { "d_out", "number", "the size of y's last axis" }, { "states", "table", "the names and axes of its states" },

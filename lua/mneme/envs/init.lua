@@ -1,4 +1,4 @@
--- env.lua -- vectorised environments behind one interface: the rules are a C file of engine/envs or Lua functions
+-- init.lua -- vectorised environments behind one interface: the rules are a C file of engine/envs or Lua functions
 -- of a script.  Two ways to step: with tensors (step), for scripts; into buffers of the caller (step_raw), for
 -- learners, which allocates nothing.  Environments are numbered from 0.
 local ffi = require "ffi"

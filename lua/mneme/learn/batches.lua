@@ -1,4 +1,4 @@
--- batch.lua -- what a loss reads of a rollout that was acted on tape.  Each field is computed when it is first read, so that a
+-- batches.lua -- what a loss reads of a rollout that was acted on tape.  Each field is computed when it is first read, so that a
 -- loss pays for nothing else; PPO's minibatches (learners/ppo.lua) have the same fields.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"

@@ -1,4 +1,4 @@
--- folder.lua -- reads a run's folder: config.json and checkpoints; what its starts changed, and what its training came to.
+-- run_folder.lua -- reads a run's folder: config.json and checkpoints; what its starts changed, and what its training came to.
 local checkpoints = require "mneme.runs.checkpoints"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -7,7 +7,7 @@ local sealed = require("mneme.base.json").sealed
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 
-local folder = {
+local run_folder = {
   held = nil,              -- path -> its newest checkpoint when it was first asked for, while this is a table: a run goes on, and removes it
 }
 
@@ -17,10 +17,10 @@ local folder = {
 ---@field checkpoints { step: number, path: string, score: number? }[] oldest first
 local Folder = {}
 Folder.__index = Folder
-folder.Folder = Folder
+run_folder.Folder = Folder
 
 -- A folder's name without slashes at its end.
-function folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
+function run_folder.plain(path) return (path:gsub("(.)/+$", "%1")) end
 
 -- ---- config.json ----
 
@@ -39,7 +39,7 @@ local words = { string = "a text", number = "a number", boolean = "true or false
 ---What in a JSON value has another type than a writer gives it.
 ---@param shape string|table as SHAPE above; members that are absent are right
 ---@return string? fault "history[1].steps is x, expected a number"; nil: nothing
-function folder.fault(value, shape, name)
+function run_folder.fault(value, shape, name)
   if type(shape) == "string" then
     if type(value) == shape or shape == "number" and (value == "NaN" or value == "Infinity" or value == "-Infinity") then return nil end
     return ("%s is %s, expected %s"):format(name, setting_types.show(value), words[shape])
@@ -50,7 +50,7 @@ function folder.fault(value, shape, name)
   end
   for key, inner in pairs(value) do
     local of = list and shape[1] or shape[key] or shape["*"]
-    local fault = of and folder.fault(inner, of, list and ("%s[%s]"):format(name, key) or (name == "" and "" or name .. ".") .. key)
+    local fault = of and run_folder.fault(inner, of, list and ("%s[%s]"):format(name, key) or (name == "" and "" or name .. ".") .. key)
     if fault then return fault end
   end
 end
@@ -70,8 +70,8 @@ end
 ---What config.json of a run folder holds; an error where there is none, or a damaged one.
 ---@param path string of the folder
 ---@return table { config = settings, script, env, seed, commit, program, host, machine, device, threads }
-function folder.read_info(path)
-  local run = folder.plain(path)
+function run_folder.read_info(path)
+  local run = run_folder.plain(path)
   path = run .. "/config.json"
   if not files.is_folder(run) then errors.usage(run .. ": there is no such run") end
   if not files.is_file(path) then
@@ -85,7 +85,7 @@ function folder.read_info(path)
   if type(info) ~= "table" or type(info.config) ~= "table" then
     errors.fail(path .. ": damaged: it has no config")
   end
-  local fault = folder.fault(info, SHAPE, "")
+  local fault = run_folder.fault(info, SHAPE, "")
   if fault then errors.fail(("%s: damaged: %s"):format(path, fault)) end
   return info
 end
@@ -116,7 +116,7 @@ end
 ---The newest checkpoint that is whole, or nil; a damaged one is passed over with a warning.
 ---@return { step: number, tensors: table<string, Tensor>, counters: table, score: number?, path: string }?
 function Folder:latest()
-  local held = folder.held or {}
+  local held = run_folder.held or {}
   held[self.path] = held[self.path] or self.at or self:newest(function() end)
   return held[self.path]
 end
@@ -143,7 +143,7 @@ end
 
 ---The checkpoint of a step.
 function Folder:of_step(step)
-  local known, held = {}, folder.held and folder.held[self.path]
+  local known, held = {}, run_folder.held and run_folder.held[self.path]
   if held and held.step == step then return held end
   for i, at in ipairs(self.checkpoints) do
     if at.step == step then return checkpoints.read(at.path) end
@@ -154,9 +154,9 @@ end
 
 ---Read a run without resuming it: its info, latest(), best(), of_step().
 ---@return Folder
-function folder.load(path)
-  local info = folder.read_info(path)
-  path = folder.plain(path)
+function run_folder.load(path)
+  local info = run_folder.read_info(path)
+  path = run_folder.plain(path)
   return setmetatable({ path = path, info = info, checkpoints = checkpoints.list(path) }, Folder)
 end
 
@@ -257,6 +257,6 @@ function outcome.metrics(path)
   return { fresh_score = fresh.score, fresh_greedy = fresh.greedy }
 end
 
-folder.starts, folder.outcome = starts, outcome
+run_folder.starts, run_folder.outcome = starts, outcome
 
-return folder
+return run_folder

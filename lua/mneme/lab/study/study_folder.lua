@@ -1,4 +1,4 @@
--- folder.lua -- a study on disk: study.json, and under runs/ a folder for each run with its
+-- study_folder.lua -- a study on disk: study.json, and under runs/ a folder for each run with its
 -- result.json.  All state is in these files: nothing else has to survive a crash.
 --   result.json   { status = "done"|"failed", run = { axis = label }, seed, words, metrics, series, resources,
 --                   attempts, exit, error, kept }
@@ -8,11 +8,11 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
 local metrics_reader = require "mneme.runs.metrics_reader"
-local run_folder = require "mneme.runs.folder"
+local run_folder = require "mneme.runs.run_folder"
 local sealed = require("mneme.base.json").sealed
 local setting_types = require "mneme.base.setting_types"
 
-local folder = {
+local study_folder = {
   -- What every run records (runs/resources.lua): its name in lab/study/figure_texts.lua, and its unit.
   used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
 }
@@ -59,10 +59,10 @@ local function is_info(info)
 end
 
 ---The folder of a run.
-function folder.run_path(path, name) return path .. "/runs/" .. name end
+function study_folder.run_path(path, name) return path .. "/runs/" .. name end
 
 ---What a run has come to; nil: it is not finished.
-function folder.result(path)
+function study_folder.result(path)
   local file = path .. "/result.json"
   if not files.is_file(file) then return nil end
   local hint = "without this file the run is open: mneme sweep goes on with it"
@@ -72,12 +72,12 @@ function folder.result(path)
   return result
 end
 
-function folder.write_result(path, result)
+function study_folder.write_result(path, result)
   files.write(path .. "/result.json", { sealed.encode(result) })
 end
 
 ---The contents of study.json; nil if there is none.
-function folder.info(path)
+function study_folder.info(path)
   local file = path .. "/study.json"
   if not files.is_file(file) then return nil end
   local hint = "without this file mneme sweep writes it again; finished runs stay"
@@ -87,7 +87,7 @@ function folder.info(path)
   return info
 end
 
-function folder.write_info(path, info)
+function study_folder.write_info(path, info)
   info.format = sealed.FORMAT
   files.write(path .. "/study.json", { sealed.encode(info) })
 end
@@ -95,8 +95,8 @@ end
 ---Notes runs in a study's study.json, after those that it has.
 ---@param about table what study.json says besides where there is none yet: script, title, settings ...
 ---@param alone boolean? no others stay
-function folder.note(path, about, runs, alone)
-  local info, known, more = folder.info(path), {}, alone
+function study_folder.note(path, about, runs, alone)
+  local info, known, more = study_folder.info(path), {}, alone
   if not info then
     local made = require("mneme.runs.run").made_at()
     info = { mneme = require "mneme.base.version", commit = made.commit, host = made.host, runs = {} }
@@ -107,7 +107,7 @@ function folder.note(path, about, runs, alone)
   for _, c in ipairs(runs) do
     if not known[c.name] then info.runs[#info.runs + 1], more = { name = c.name, labels = c.labels, seed = c.seed, words = c.words }, true end
   end
-  if more then folder.write_info(path, info) end
+  if more then study_folder.write_info(path, info) end
 end
 
 ---@class StudyRun
@@ -127,13 +127,13 @@ local StudyRun = {}
 StudyRun.__index = StudyRun
 
 ---A run of a study from its fields.
-function folder.run(fields) return setmetatable(fields, StudyRun) end
+function study_folder.run(fields) return setmetatable(fields, StudyRun) end
 
 ---What the run's run measured while it went on: name -> { n, x = steps, y }.
 function StudyRun:curves() return metrics_reader.read(self.path) end
 
 ---A number of a run: one of its metrics, or of what it used; nil where it has none.
-function folder.number(run, name) return run.metrics[name] or run.resources and tonumber(run.resources[name]) or nil end
+function study_folder.number(run, name) return run.metrics[name] or run.resources and tonumber(run.resources[name]) or nil end
 
 ---What the run's config.json says; nil: its run never began.
 function StudyRun:info()
@@ -142,14 +142,14 @@ end
 
 ---Read a study.
 ---@return table { path, info, runs = StudyRun[] } runs in the order of the grid
-function folder.load(path)
+function study_folder.load(path)
   path = path:gsub("(.)/+$", "%1")
-  local info = folder.info(path)
+  local info = study_folder.info(path)
   if not info then errors.usage(path .. ": not a study", "it has no study.json; mneme sweep makes one") end
   local runs = {}
   for _, c in ipairs(info.runs) do
-    local at = folder.run_path(path, c.name)
-    local result = folder.result(at) or { status = "open" }
+    local at = study_folder.run_path(path, c.name)
+    local result = study_folder.result(at) or { status = "open" }
     runs[#runs + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
       metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
       error = result.error, exit = result.exit, kept = result.kept }, StudyRun)
@@ -159,7 +159,7 @@ end
 
 ---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all
 ---steps of each run that is done.  Of runs that were made before the study asked, too.
-function folder.add_means(study, spec)
+function study_folder.add_means(study, spec)
   for name, about in pairs((spec or {}).metrics or {}) do
     for _, c in ipairs(about.mean_of and study.runs or {}) do
       local curve = c.status == "done" and c.metrics[name] == nil and c:curves()[about.mean_of]
@@ -172,7 +172,7 @@ end
 
 ---Runs that differ by their seed alone.
 ---@return table[] groups { name = "core=gru, corridor=20", runs }, in the order of the grid
-function folder.groups(runs)
+function study_folder.groups(runs)
   return grid.groups(runs, function(c)
     local axes, parts = tables.keys(c.labels), {}
     local function place(axis) return ("," .. c.name):find("," .. axis .. "=", 1, true) or math.huge end
@@ -182,4 +182,4 @@ function folder.groups(runs)
   end)
 end
 
-return folder
+return study_folder

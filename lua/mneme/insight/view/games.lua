@@ -1,4 +1,4 @@
--- game.lua -- an environment that a person plays, step by step, without its window: what the agent would see, the true state for
+-- games.lua -- an environment that a person plays, step by step, without its window: what the agent would see, the true state for
 -- who asks for it (Tab), and a card with the scores at the end.
 local ffi = require "ffi"
 local dtypes = require "mneme.base.dtypes"
@@ -10,7 +10,7 @@ local state_arrays = require "mneme.models.state_arrays"
 local episode_arrays = require "mneme.insight.episodes.episode_arrays"
 
 local C = engine.C
-local game = {}
+local games = {}
 
 ---@class Game a client of insight/view/window.lua
 ---@field env Env with one environment
@@ -23,7 +23,7 @@ Game.__index = Game
 ---@param env Env with one environment
 ---@param o table? scene (a scene), blind, record = FILE.npz
 ---@return Game
-function game.new(env, o)
+function games.new(env, o)
   o = o or {}
   local self = setmetatable({ scene = o.scene, blind = o.blind, record = o.record, period = 0.5, dirty = true,
     fair = frames.new(), open = frames.new(), episode = 0, saved = {}, results = {}, typed = "" }, Game)
@@ -206,4 +206,4 @@ function Game:page()
     card = self.card }, { __index = frame })
 end
 
-return game
+return games
