@@ -75,10 +75,15 @@ MN_INLINE void gemm(int M, int N, int K, const float *A, long ra, long ca, const
     for (int i = 0; i < M; i += WIDE_M)
       block(WIDE_M, WIDE_N, K, A + i * ra, ra, ca, B + j, ldb, MN_AT(C0, i * ld0 + j), ld0,
             MN_AT(row, i), MN_AT(col, j), C + i * ldc + j, ldc);
-  for (; j < N; j += THIN_N * MN_LANES)
-    for (int i = 0; i < M; i += THIN_M)
+  for (; j < N; j += THIN_N * MN_LANES) {
+    int i = 0;
+    for (; i + THIN_M <= M; i += THIN_M)
       block(THIN_M, THIN_N, K, A + i * ra, ra, ca, B + j, ldb, MN_AT(C0, i * ld0 + j), ld0,
             MN_AT(row, i), MN_AT(col, j), C + i * ldc + j, ldc);
+    if (i < M)
+      block(8, THIN_N, K, A + i * ra, ra, ca, B + j, ldb, MN_AT(C0, i * ld0 + j), ld0,
+            MN_AT(row, i), MN_AT(col, j), C + i * ldc + j, ldc);
+  }
 }
 
 void mn_tile_gemm_to(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb, const float *C0,

@@ -5,7 +5,7 @@
 
 /* C[M,N] = A B (+ row_i col_j C0[i,j] where C0 is given; row or col NULL: 1).  A's element (i,k) is
 ** A[i*ra + k*ca], ra or ca 1; B and C are row-major with the given row lengths, C0 as C, and may be C.  N a multiple
-** of 16; M one of 4 where N is one of 64, else of 16. */
+** of 16; M one of 4 where N is one of 64, else of 8. */
 void mn_tile_gemm(int M, int N, int K, const float *A, long ra, long ca, const float *B, long ldb,
                    const float *C0, const float *row, const float *col, float *C, long ldc);
 

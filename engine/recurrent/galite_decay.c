@@ -417,7 +417,7 @@ void mn_dnum(const mn_attention *a, long token, float z, float *dnum) {
 
 float mn_dz(const mn_attention *a, long token, float z) {
   const float *y = a->c->out[0].data + token * a->V, *dy = a->c->out[0].grad;
-  if (!dy) return 0;
+  if (!dy || !a->normalise) return 0;
   dy += token * a->V;
   mn_lanes along = { 0 };
   for (int i = 0; i < a->V; i += MN_LANES) along += mn_load_n(dy + i, a->V - i) * mn_load_n(y + i, a->V - i);

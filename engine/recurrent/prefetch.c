@@ -34,7 +34,7 @@ void mn_prefetch_gemm(mn_prefetch *q, int M, int N, int K, const float *A, long 
                    const float *C0, const float *row, float *C) {
   const int most = K > 32 ? 4 : K > 16 ? 8 : 16, slice = N % 64 || M < most ? M : most;
   for (int i = 0; i < M; i += slice, mn_prefetch_some(q))
-    mn_tile_gemm(slice, N, K, A + i * ra, ra, ca, B, N, C0 ? C0 + (long)i * N : NULL, row ? row + i : NULL, NULL,
+    mn_tile_gemm(M - i < slice ? M - i : slice, N, K, A + i * ra, ra, ca, B, N, C0 ? C0 + (long)i * N : NULL, row ? row + i : NULL, NULL,
                   C + (long)i * N, N);
 }
 
