@@ -4,6 +4,7 @@ local catalogue = require "mneme.base.catalogue"
 local config = require "mneme.runs.config"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
+local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
 local help = require "mneme.commands.help"
 local meanings = require "mneme.base.meanings"
@@ -102,6 +103,27 @@ t.test("every memory of the libraries around is a core here, or the nearest is n
     t.ok(known.core[word] or meanings.of_field("core", word) or pcall(help.text, word), word .. " is unknown")
   end
   t.ok(words > 150, words)
+end)
+
+-- The column "other names" of docs/tasks.md, but for POPGym's own, which differ by capitals.
+local elsewhere = { position_only_cartpole = "StatelessCartPole", noisy_position_only_cartpole = "NoisyStatelessCartPole",
+  memory_chain = "MemoryLength memory_len bsuite:memory_size MemoryChain-bsuite MemoryChain-bsuite-v0", tmaze_passive = "TMazeClassicPassive",
+  tmaze_active = "TMazeClassicActive", minigrid_memory = "MiniGrid-MemoryS7-v0 MiniGrid-MemoryS13Random-v0 MiniGrid-MemoryS17Random-v0",
+  rock_sample = "RockSample", mortar_mayhem_endless = "Endless-MortarMayhem-v0 EndlessMortarMayhem",
+  mystery_path_endless = "Endless-MysteryPath-v0 EndlessMysteryPath" }
+t.test("what other suites call a task leads to it, in help and as env=", function()
+  for ours, names in pairs(elsewhere) do
+    for name in names:gmatch "%S+" do
+      t.ok((meanings.of_field("environment", name) or ""):find("^" .. ours), name)
+      t.ok(help.text(name):find(ours, 1, true), "help " .. name)
+      t.ok(tostring(select(2, pcall(envs.new, name, {}))):find("write " .. ours, 1, true), "env=" .. name)
+    end
+  end
+  for name in ("Battleship MineSweeper RepeatPrevious NoisyPositionOnlyCartPole LabyrinthEscape"):gmatch "%S+" do
+    t.ok(tostring(select(2, pcall(envs.new, name, {}))):find "did you mean", "env=" .. name)
+    t.ok(help.text("popgym:" .. name .. "Hard"):find "level +hard", name)
+  end
+  t.ok(help.text "popgym-HigherLowerHard-v0":find "a perfect%s+memory 0.756")
 end)
 
 t.test("a name with one letter wrong is answered with that name or none", function()

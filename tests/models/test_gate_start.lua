@@ -48,8 +48,8 @@ local function elements_after_a_step(core)
   local function add(keep) list[#list + 1] = math.log(0.5) / math.log(keep) end
   for _, name in ipairs { "C", "S", "c" } do
     local p, n = of(name, after)
-    local m = of("m", after)
-    for i = 0, n and n - 1 or -1 do add(p[i] * (m and math.exp(m[math.floor(i * H / n)]) or 1)) end
+    local m, scales = of("m", after)
+    for i = 0, n and n - 1 or -1 do add(p[i] * (m and math.exp(m[math.floor(i * scales / n)]) or 1)) end
   end
   local v, k = of("v", after), of("k", after)
   local V, K = v and state["layers.0.v"]:shape()[4], k and state["layers.0.k"]:shape()[4]

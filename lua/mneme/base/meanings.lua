@@ -32,7 +32,8 @@ function meanings.of_field(kind, word)
       for each in row[2]:gmatch "%S+" do rows[row[1]][each] = row[3] end
     end
   end
-  return rows[kind] and rows[kind][plain(word)] or kind == "core" and word:find "%u" and of_class(word) or nil
+  local name = kind == "environment" and plain(word):gsub("_v%d+$", "") or plain(word)      -- "MiniGrid-MemoryS7-v0"
+  return rows[kind] and rows[kind][name] or kind == "core" and word:find "%u" and of_class(word) or nil
 end
 
 -- The kind of thing of an error's words: "setting of eval and tmaze-v0" -> "argument".

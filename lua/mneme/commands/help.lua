@@ -153,25 +153,27 @@ local function op_text(i)
               { "gradient", C.mn_op_differentiable(i) and "yes" or "no" } })
 end
 
-local function env_text(i)
+-- level: of POPGym's ID; nil: the default settings.
+local function env_text(i, level)
   local rows = {}
   for name, rule in ffi.string(C.mn_env_params(i)):gmatch "([%w_]+)=(%S+)" do
     local default, range = rule:match "^([^%[]*)%[(.*)%]$"
-    rows[#rows + 1] = { name, default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
+    rows[#rows + 1] = { name, name == "level" and level or default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
   end
   rows[#rows + 1] = { "num_envs, seed, time_limit", "", "every environment has these" }
   local about, actions, settable = C.mn_env_about(i), ffi.string(C.mn_env_actions(i)), C.mn_env_settable(i)
   local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
   local to_know = C.mn_env_to_know(i)
   if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=[%w@_]+", ""))) end
-  local env = envs.new(ffi.string(C.mn_env_name(i)), { num_envs = 1 })
+  local env = envs.new(ffi.string(C.mn_env_name(i)), { num_envs = 1, level = level })
   if env.reference then facts = ("%sscores with these settings: %s\n"):format(facts, reference.list(env.reference)) end
   if env.action_space.kind ~= "discrete" then actions = tostring(env.action_space) end
+  if actions == "" then actions = ("integers from 0 to %d"):format(env.action_space.n - 1) end
   env:close()
   local rules = C.mn_env_rules(i)
   local doc = ffi.string(C.mn_env_doc(i)) .. (rules ~= nil and "\n" .. ffi.string(rules) or "")
   return ("mn.env(\"%s\") -- %s\nactions: %s\n%s\nsettings\n%s%s"):format(ffi.string(C.mn_env_name(i)),
-    doc, actions ~= "" and actions or "integers from 0", facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
+    doc, actions, facts, columns(rows), about ~= nil and "\n" .. ffi.string(about) .. "\n" or "")
 end
 
 -- The file of one of a kind, by its name or by its own path.
@@ -244,7 +246,7 @@ local function op_named(name)
 end
 
 -- An environment by its name, with or without its version, or by POPGym's ID.
-local function env_named(name) return env_text((require("mneme.envs.native").find(name))) end
+local function env_named(name) return env_text(require("mneme.envs.native").find(name)) end
 
 -- Kinds that a topic may begin with: `mneme help env selective_copy`, which is a data set, too.
 local named_texts = { core = core_text, attention = attention_text, dataset = dataset_text, learner = learner_text,
@@ -395,6 +397,7 @@ function help.text(topic, kind, words, all)
     end
     return fold(named_texts[kind](topic, words))
   end
+  if topic:find "^popgym[:-]" then return fold(named_texts.env(topic)) end
   if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
   all = all or help.topics()
   if meanings.of_field("topic", topic) then

@@ -1,6 +1,7 @@
 -- slstm.lua -- sLSTM's cell as a core: an LSTM whose input gate is an exponential and whose cell is normalised (slstm_cell.lua has it).  One
 -- head, R a full matrix; slstm_block is it in its block.
 local slstm_cell = require "mneme.models.layers.slstm_cell"
+local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
@@ -11,15 +12,17 @@ local function layer(d_in, d, cfg)
   local wi, wh, named = recurrent.gates(gates, d_in, d)
   local bias = tensor.new { shape = { 4 * d }, grad = true }
   for k, gate in ipairs(gates) do named[#named + 1] = { "h" .. gate .. ".bias", tensor.view(bias, (k - 1) * d, { d }) } end
-  if cfg.f_bias ~= 0 then tensor.view(bias, d, { d }):fill(cfg.f_bias) end
+  local f = tensor.view(bias, d, { d })
+  if cfg.f_bias ~= 0 then f:fill(cfg.f_bias) end
   local run = slstm_cell.new(d, function(h) return (ops.linear(h, wh)) end)
-  return nn.module({ leaves = { wi, wh, bias }, named = named }, function(_, x, done, ...) return run((ops.linear(x, wi, bias)), done, ...) end)
+  return nn.module({ decays = { gate_start.keeps("f", f) }, leaves = { wi, wh, bias }, named = named },
+    function(_, x, done, ...) return run((ops.linear(x, wi, bias)), done, ...) end)
 end
 
 return {
   doc = "LSTM with an exponential input gate and a normalised cell (sLSTM, of xLSTM)",
   source = "Beck et al. 2024, xLSTM, section 2.2, equations 8 to 17, forget gate sigma; without its block of projections",
-  config = { d_in = 16, d_model = 128, n_layers = 1, f_bias = 0, reset = true },
+  config = { d_in = 16, d_model = 128, n_layers = 1, f_bias = 0, remember = "published", reset = true },
   build = function(cfg)
     local core = recurrent.build(cfg, layer, slstm_cell.states)
     core.complexity, core.start = { step = "5*L*D" }, { m = slstm_cell.LOWEST }

@@ -1,6 +1,7 @@
 -- slstm_block.lua -- sLSTM in its block: the cell of slstm by heads, behind a short convolution, and a gated feed-forward part.
 local slstm_cell = require "mneme.models.layers.slstm_cell"
 local errors = require "mneme.base.errors"
+local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -42,7 +43,14 @@ local function layer(cfg, l)
   end)
   local ones, zeros = tensor.new { shape = { K } }:fill(1), tensor.new { shape = { K } }
   local children = { { "norm1", norm1 }, { "norm2", norm2 }, { "up", up }, { "down", down } }
-  return nn.module({ leaves = { taps, conv_bias, inward, again, bias, weight }, named = named, children = children }, function(_, e, done, state, new, probe)
+  local function of_convolution(j)                     -- its bias, through the forget gate's row of unit j
+    local sum, w, b = 0, inward:data() + (d + j) * K, conv_bias:data() + math.floor(j / K) * K
+    for k = 0, K - 1 do sum = sum + w[k] * b[k] / (1 + math.exp(-b[k])) end
+    return sum
+  end
+  local decays = { gate_start.keeps("f", tensor.view(bias, d, { d }), nil, of_convolution) }
+  return nn.module({ decays = decays, leaves = { taps, conv_bias, inward, again, bias, weight }, named = named, children = children },
+      function(_, e, done, state, new, probe)
     local T, B = unpack(e:shape())
     local function of(name) return state[prefix .. name] end
     local x = norm1(e)
@@ -71,7 +79,8 @@ c = a c + b tanh(z);  n = a n + b;  h = sigma(o) c / n
 e += h by heads, less its mean, over its deviation, times outnorm.weight;  e += down(gelu(g) u),  g, u = up(norm2(e))
 as published: all of it and the initial values but for the embedding, the biases of layer norms and the last norm; published d_ffn: 4/3 d_model, as here
 to the next multiple of 64]],
-  config = { d_in = 16, d_model = 128, n_layers = 2, n_heads = 4, conv_size = 4, d_ffn = 192, embed_act = "none", ln_eps = 1e-5, gn_eps = 1e-5, reset = true },
+  config = { d_in = 16, d_model = 128, n_layers = 2, n_heads = 4, conv_size = 4, d_ffn = 192, embed_act = "none", ln_eps = 1e-5, gn_eps = 1e-5,
+    remember = "published", reset = true },
   counts = { conv_size = 2 },
   build = function(cfg, given)
     while not (given and given.n_heads) and cfg.d_model % cfg.n_heads ~= 0 do cfg.n_heads = cfg.n_heads - 1 end     -- a width that size= chose
@@ -80,15 +89,16 @@ to the next multiple of 64]],
     end
     if cfg.conv_size > 16 then errors.raise(("core slstm_block: conv_size = %g, expected at most 16"):format(cfg.conv_size), { status = 2 }) end
     local embed, norm = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act }), nn.layer_norm(cfg.d_model, cfg.ln_eps)
-    local layers, states = {}, {}
+    local layers, states, decays = {}, {}, {}
     for l = 0, cfg.n_layers - 1 do
       layers[l + 1] = { tostring(l), layer(cfg, l) }
+      decays[l + 1] = layers[l + 1][2].decays
       for _, name in ipairs(slstm_cell.states) do states["layers." .. l .. "." .. name] = "[B,D]" end
       states["layers." .. l .. ".conv"] = "[B,W,D]"
     end
     return {
       module = nn.container { { "embed", embed }, { "layers", nn.container(layers) }, { "norm", norm } }, d_out = cfg.d_model, states = states,
-      start = { m = slstm_cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" }, reads = "vector",
+      start = { m = slstm_cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" }, reads = "vector", decays = decays,
       forward = function(x, done, state, probe)
         local e, new = embed(x), {}
         for l = 1, cfg.n_layers do e = layers[l][2](e, cfg.reset and done or nil, state, new, probe) end

@@ -69,11 +69,13 @@ end
 ---begins as 1 - keep (Tallec and Ollivier 2018, section 3).
 ---@param bias Tensor [n]
 ---@param input Tensor? [n]
-function start.keeps(name, bias, input)
-  return { name = name, n = bias:size(), get = function(i) return sigmoid(bias:data()[i]) end,
+---@param more (fun(i: integer): number)? what else the gate begins with, at a zero input
+function start.keeps(name, bias, input, more)
+  more = more or function() return 0 end
+  return { name = name, n = bias:size(), get = function(i) return sigmoid(bias:data()[i] + more(i)) end,
     set = function(keeps)
       for i = 0, bias:size() - 1 do
-        bias:data()[i] = logit(keeps[i])
+        bias:data()[i] = logit(keeps[i]) - more(i)
         if input then input:data()[i] = -bias:data()[i] end
       end
     end }
