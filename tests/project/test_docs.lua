@@ -32,7 +32,7 @@ local shorter = {
   { "build/mneme run overwrite", " steps=12288" }, { "build/mneme sweep gates.lua", " steps=4096 seeds=2 estimate=0" },
   { "build/mneme intervene", " num_envs=32" }, { "build/mneme run latch.lua", " steps=8192" }, { "build/mneme run fast.lua", " steps=8192" },
   { "build/mneme run decay.lua", " steps=4096" },
-  { "build/mneme run demo checkpoint_every", " steps=40960 checkpoint_every=16384 where=0" }, { "build/mneme where", " episodes=24 time_limit=25" },
+  { "build/mneme run demo run=", " steps=40960 checkpoint_every=16384 where=0" }, { "build/mneme where", " episodes=24 time_limit=25" },
   { "build/mneme run demo corridor=10 stop_score", " checkpoint_every=100000 where=0" }, { "build/mneme run demo corridor=10 lr", " steps=16384 where=0" },
   { "build/mneme run tmaze quick=1 core=gru", " steps=20480" }, { "build/mneme run resume=runs/one steps", " steps=24576" },
   { "build/mneme run train env=tmaze", " steps=16384" }, { "build/mneme run resume=runs/mine", " steps=20480" },
@@ -143,7 +143,9 @@ t.test("docs: every page, heading and picture that a page links to is there", fu
   end
   local wrong = {}
   local pages = { "README.md", "CONTRIBUTING.md", "CHANGELOG.md" }
-  for _, file in ipairs(files.list(root .. "docs")) do if file:find "%.md$" then pages[#pages + 1] = "docs/" .. file end end
+  for _, folder in ipairs { "docs/", "docs/results/", "experiments/" } do
+    for _, file in ipairs(files.list(root .. folder)) do if file:find "%.md$" then pages[#pages + 1] = folder .. file end end
+  end
   for _, page in ipairs(pages) do
     local text = files.read(root .. page)
     for target in text:gmatch "%]%(([^)]+)%)" do

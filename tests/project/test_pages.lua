@@ -8,11 +8,14 @@ local root = require("mneme.base.registry").root
 local dir = shell.folder()
 
 local pages = { "README.md", "CONTRIBUTING.md" }
-for _, file in ipairs(files.list(root .. "docs")) do if file:find "%.md$" then pages[#pages + 1] = "docs/" .. file end end
+for _, folder in ipairs { "docs/", "docs/results/", "experiments/" } do
+  for _, file in ipairs(files.list(root .. folder)) do if file:find "%.md$" then pages[#pages + 1] = folder .. file end end
+end
 
--- Code of a page: f(text) for what stands between backticks, in a line or as a block.
+-- Code of a page: f(text) for what stands between backticks, in a line or as a block, and for indented lines.
 local function each_code(page, f)
-  local text = files.read(root .. page):gsub("\n```%a*\n(.-)\n```", function(block) f(block) return "" end)
+  local text = files.read(root .. page):gsub("\\\n%s*", ""):gsub("\n```%a*\n(.-)\n```", function(block) f(block) return "" end)
+  for code in text:gmatch "\n    ([^\n]+)" do f(code) end
   for code in text:gmatch "`([^`\n]+)`" do f(code) end
 end
 
@@ -62,7 +65,7 @@ local function following()
   set("play", envs)
   set("view", registry.names "scenes", { "runs" })          -- a folder of runs
   set("list", catalogue.kinds, { "runs" })
-  set("bench", registry.benchmarks())
+  set("bench", registry.benchmarks(), { "kernels" })        -- of train on a device
   set("help", catalogue.kinds, { "config", "torso", "a2c", "ppo", "supervised", "core", "attention", "annotations", "api", "commands", "man" }, envs)
   set("help", require("mneme.commands.help").names())
   return after
@@ -87,6 +90,63 @@ t.test("docs: every command, experiment, environment and topic that a page names
   end
   t.ok(#wrong == 0, "commands that are not there:\n  " .. table.concat(wrong, "\n  "))
   t.ok(found > 80, found .. " commands were found")
+end)
+
+-- The words after a command of a page: without its comment, what the shell does with it, and quotes; nil where one stands for several
+-- (`[key=value ...]`, `RUN|STUDY`, `seed=N`), or is the shell's.
+local function words_of(line)
+  local command, rest = line:match "^%s*build/mneme (%l+)%s+([^#]*)"
+  if not command then command, rest = line:match "^%s*mneme (%l+)%s+([^#]*)" end
+  if not command or rest:find "[%[|$%%{]" or (rest .. " "):find "=%u%s" then return nil end
+  local words = {}
+  for word in rest:gsub("%s[&>;].*", ""):gsub("%)?%s*$", ""):gsub('"(.-)"', function(text) return (text:gsub(" ", "\1")) end):gmatch "%S+" do
+    words[#words + 1] = word:gsub("\1", " ")
+  end
+  return command, words
+end
+
+t.test("docs: every option of a command line that a page prints is one, with a value that it takes", function()
+  local arguments, commands = require "mneme.commands.arguments", require("mneme.commands.options").commands
+  local options, lines, wrong, scripts = require "mneme.commands.options", 0, {}, {}
+  local function settings(command, script)                -- of an experiment, as completion knows them
+    local name = script:gsub("^experiments/", ""):gsub("%.lua$", "")
+    if not lfs.attributes(root .. "experiments/" .. name .. ".lua") then return nil end
+    local key = command .. " " .. name
+    if not scripts[key] then
+      scripts[key] = {}
+      for word in shell.mneme(dir, ("complete %s ''"):format(key)):gmatch "[^\n]+=" do scripts[key][word:sub(1, -2)] = true end
+    end
+    return scripts[key]
+  end
+  for _, page in ipairs(pages) do
+    each_code(page, function(code)
+      for line in code:gmatch "[^\n]+" do
+        local name, words = words_of(line)
+        local command = name and commands.find(name)
+        if command and words[1] and not command.raw then
+          local part = command.part and command.part(words[1])
+          if part then command, words = part, { unpack(words, 2) } end
+          local run = options.takes(command, "RUN") or options.takes(command, "STUDY")
+          if run and words[1]:find "=" then table.insert(words, 1, dir) end
+          for i, word in ipairs(words) do
+            words[i] = word:gsub("^resume=.*", "resume=" .. dir)
+            if run and not word:find "=" then words[i] = dir end
+          end
+          local ok, o = pcall(arguments.read, command, words)
+          lines = lines + 1
+          if not ok then wrong[#wrong + 1] = ("%s: %s: %s"):format(page, line, tostring(o)) end
+          local known = ok and command.others == "script" and not line:find "resume=" and not line:find "learner=mine" and settings(name, words[1])
+          for _, item in ipairs(known and o.items or {}) do
+            if item[1] and not (known[item[1]] or item[1] == "clip_coef" or item[1]:find "%.") then          -- CleanRL's; of a core, of env
+              wrong[#wrong + 1] = ("%s: %s: %s="):format(page, line, item[1])
+            end
+          end
+        end
+      end
+    end)
+  end
+  t.ok(#wrong == 0, "not taken:\n  " .. table.concat(wrong, "\n  "))
+  t.ok(lines > 300, lines .. " command lines")
 end)
 
 t.test("docs/how-memory-works.md: every memory is explained, with the costs that it has", function()

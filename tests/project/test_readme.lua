@@ -116,6 +116,8 @@ t.test("README: as many memories and attentions as it says", function()
   local registry = require "mneme.base.registry"
   t.eq(tonumber(readme:match "%[(%d+) memories%]"), #registry.names "cores")
   t.eq(tonumber(readme:match "; (%d+) memories and nine attentions"), #registry.names "cores")
+  t.eq(tonumber(files.read(root .. "/docs/README.md"):match "the (%d+) cores"), #registry.names "cores")
+  t.eq(tonumber(files.read(root .. "/CHANGELOG.md"):match "Models%.%*%* (%d+) memories"), #registry.names "cores")
   t.eq(#registry.names "attentions", 9)
 end)
 

@@ -36,7 +36,7 @@ return {
     "lr_schedule=linear: the learning rate falls to 0; also cosine, ... (mneme help lr_schedule)" },
   { "setting", "warmup_steps lr_warmup num_warmup_steps warmup_ratio", "warmup=N: updates during which the learning rate grows from 0" },
   { "setting", "optimizer optim opt optimizer_kwargs optimizer_class optim_kwargs",
-    "not here: every learner uses Adam; weight_decay=X makes it AdamW; nearest: beta1=, beta2=, adam_eps=; an own loop "
+    "not here: A2C and PPO use Adam, with weight_decay=X AdamW; nearest: beta1=, beta2=, adam_eps=; an own loop "
     .. "takes any (docs/write-a-loop.md)" },
   { "setting", "momentum adam_beta1", "beta1=X: Adam's decay of the mean gradient" },
   { "setting", "adam_beta2", "beta2=X: Adam's decay of the mean squared gradient" },
@@ -69,8 +69,7 @@ return {
   { "setting", "keep_last save_total_limit max_checkpoints keep_checkpoints_num",
     "keep_checkpoints=N: newest checkpoints that stay, besides the best" },
   { "setting", "load load_model pretrained init_from from warm_start load_checkpoint checkpoint_path restore restore_from finetune",
-    "not here: a run does not start from another one's parameters; nearest: resume=FOLDER resumes that run with its "
-    .. "settings; in a script agent:load_state_dict (docs/from-another-run.md)" },
+    "init=FOLDER: begin with the parameters of that run (docs/from-another-run.md); resume=FOLDER goes on with it, with its settings" },
   { "setting", "restart continue_from resume_from resume_path", "resume=FOLDER: resume that run" },
   { "setting", "overwrite force_overwrite exist_ok",
     "not here: a run is never overwritten; nearest: run=FOLDER names another; without it there is a new one each time" },

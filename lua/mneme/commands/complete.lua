@@ -55,11 +55,11 @@ local function words_for(command)
   return list
 end
 
--- The settings that a script declares, found by running it up to mn.config; {} if that fails.
+-- The settings that a script declares and the axes of a study, found by running it up to mn.config; {} if that fails.
 local function schema_of(name)
   local script = require "mneme.runs.script"
   local ok, survey = pcall(function() return script.survey(script.locate(name), {}) end)
-  return ok and survey.schema or {}
+  return ok and survey.schema or {}, ok and survey.spec and survey.spec.axes or {}
 end
 
 local function values_for(key, entry, option)
@@ -77,7 +77,8 @@ local function offers(words)
   if command.part and #words > 2 then command = command.part(words[2]) or command end
   local own = options.by_name(command)
   local scripted = #words > 2 and command.others == "script"          -- the script has been named
-  local schema = scripted and schema_of(words[2]) or {}
+  local schema, axes = {}, {}
+  if scripted then schema, axes = schema_of(words[2]) end
   local key, list = words[#words]:match "^%-*([%a_][%w_]*)=", {}
   if key then
     for i, value in ipairs(values_for(key, schema[key], own[key])) do list[i] = key .. "=" .. value end
@@ -85,7 +86,9 @@ local function offers(words)
   end
   if not scripted then list = words_for(command) end
   for name in pairs(own) do list[#list + 1] = name .. "=" end
-  for name in pairs(schema) do list[#list + 1] = name .. "=" end
+  for _, known in ipairs { schema, axes } do
+    for name in pairs(known) do list[#list + 1] = name .. "=" end
+  end
   return list
 end
 

@@ -42,7 +42,7 @@ local function half_within(back)
   return #back - 1
 end
 
-local LIMIT = "a gradient is what a small change would do: a cue that is held firmly may have little of it; mneme where erases the memory instead"
+local LIMIT = "a gradient is what a small change would do: a cue that is held firmly may have little of it"
 
 local function describe(o, agent, map, episode)
   local t, done = map.at[1], episode.action[map.at[1] + 1]
