@@ -32,6 +32,13 @@ static void by_the_mean(const step *s, long from, long end) {
   }
 }
 
+static void some(const step *s, bool squares, long from, long end) {
+  if (!squares) by_the_mean(s, from, end);
+  else if (s->c1 != 1) run(s, true, true, from, end);
+  else if (s->c2 != 1) run(s, false, true, from, end);
+  else run(s, false, false, from, end);
+}
+
 static void forward(mn_call *c) {
   const float *g = c->in[0].grad, *hyper = c->in[3].data;
   float *w = c->in[0].data, *m = c->in[1].data, *v = c->in[2].data, norm = c->in[4].data[0];
@@ -44,14 +51,7 @@ static void forward(mn_call *c) {
   const float rectified = OPT(c, 0) != 0 ? mn_rectified(hyper[2], hyper[5]) : 1;
   if (rectified > 0) s.lr *= rectified;
   const long n = c->in[0].n;
-  MN_PARALLEL(c->ctx, 8.0 * n)
-  for (long i = 0; i < n; i += 4096) {
-    const long end = n - i < 4096 ? n : i + 4096;
-    if (rectified == 0) by_the_mean(&s, i, end);
-    else if (s.c1 != 1) run(&s, true, true, i, end);
-    else if (s.c2 != 1) run(&s, false, true, i, end);
-    else run(&s, false, false, i, end);
-  }
+  MN_FOR(c->ctx, 8.0 * n, i, 0, n, 4096, some(&s, rectified != 0, i, n - i < 4096 ? n : i + 4096));
 }
 
 const mn_op mn_op_adam = {
