@@ -147,6 +147,14 @@ t.test("curves lie under each other, on one scale", function()
   t.ok(compare.text({ a[1], b[1] }, { by = "losses/loss" }):find("losses/loss, from step 10 to 50, between 0.2 and 1", 1, true))
 end)
 
+t.test("a line goes on to where its last seed ends: a run that reached its stop_score keeps its last value", function()
+  local list = { run("early", 1, 0.8, { config = { lr = 0.7 } }), run("slow", 2, 0.4, { config = { lr = 0.7 } }) }
+  files.write(list[1] .. "/metrics.jsonl", { json.encode { step = 10, ["charts/score"] = 0.8 } .. "\n" })
+  t.ok(compare.text(list):find("charts/score, from step 10 to 50, between 0.44 and 0.44", 1, true), compare.text(list))
+  outcome.write(list[1], "stop_score", 10, { score = 0.8 })
+  t.ok(compare.text(list):find("charts/score, from step 10 to 50, between 0.44 and 0.6", 1, true), compare.text(list))
+end)
+
 t.test("the same seed again is another run; many groups stand as rows", function()
   local twin = run("twin", 1, 0.7)
   local text = compare.text { a[1], twin }
