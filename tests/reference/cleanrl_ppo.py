@@ -7,14 +7,16 @@
     python3 tests/reference/cleanrl_ppo.py cleanrl/ppo_continuous_action.py --env-id Pendulum-v1 --seed 1 --total-timesteps 100000 ...
 
 The file's text is not changed; what it imports is: distutils and tensorboard, which need not be there, are stand-ins; SyncVectorEnv resets in the
-same step and gives final_info as a list, and TransformObservation takes two arguments, as in Gymnasium 0.28, for which the file was written.
-All environments share one running mean and variance of observations, and one of returns, as ours do: each for itself, they learn more slowly.
+same step and gives final_info as a list, as in Gymnasium 0.28, for which the file was written.
+Observations and rewards are normalised for all environments together, as ours are and as Gymnasium's vector wrappers have it: where an episode is cut
+off, the discounted return that rewards are divided by begins again; the wrappers of one environment, which the file names, continue it.
 The last line is the mean return of the last 100 episodes, and of all: [-151.2, -420.5]."""
 import sys
 import types
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers.utils import RunningMeanStd
 
 
 class Reacher(gym.ObservationWrapper):
@@ -55,39 +57,55 @@ class Quiet:
 
 
 class Sync(gym.vector.SyncVectorEnv):
+    """Observations are normalised by the statistics of all environments; Gymnasium's vector wrapper would, but does not reset in the same step."""
+
     def __init__(self, makers):
         super().__init__(makers, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP)
+        self.statistics = RunningMeanStd(shape=self.single_observation_space.shape)
+
+    def normalised(self, observations):
+        self.statistics.update(observations)
+        scaled = (observations - self.statistics.mean) / np.sqrt(self.statistics.var + 1e-8)
+        return given["TransformObservation"](scaled).astype(np.float32)
+
+    def reset(self, **more):
+        observations, info = super().reset(**more)
+        return self.normalised(observations), info
 
     def step(self, actions):
         observations, rewards, terminated, truncated, info = super().step(actions)
         if "final_info" in info:
             episode = info["final_info"]["episode"]
             info["final_info"] = [{"episode": {key: episode[key][i] for key in "rl"}} if over else None for i, over in enumerate(terminated | truncated)]
-        return observations, rewards, terminated, truncated, info
+        return self.normalised(observations), rewards, terminated, truncated, info
 
 
-def share(wrapper, name, shared={}):
-    """All wrappers of a class have the statistics of the first."""
-    begin = wrapper.__init__
+given = {}                          # what the file gives to the wrappers of one environment that all together stand in for, by name
 
-    def init(self, *given, **more):
-        begin(self, *given, **more)
-        setattr(self, name, shared.setdefault(name, getattr(self, name)))
 
-    wrapper.__init__ = init
+def passes(name):
+    def wrapper(env, function=None, **more):
+        given[name] = function or more
+        return env
+
+    setattr(gym.wrappers, name, wrapper)
+
+
+def together(makers):
+    envs = Sync(makers)
+    envs = gym.wrappers.vector.NormalizeReward(envs, **given["NormalizeReward"])
+    return gym.wrappers.vector.TransformReward(envs, given["TransformReward"])
 
 
 def main():
     import torch
-    share(gym.wrappers.NormalizeObservation, "obs_rms")
-    share(gym.wrappers.NormalizeReward, "return_rms")
+    for name in ("NormalizeObservation", "TransformObservation", "NormalizeReward", "TransformReward"):
+        passes(name)
     torch.set_num_threads(1)
     stand_in("distutils")
     stand_in("distutils.util", strtobool=lambda text: text.lower() in ("1", "true", "yes"))
     stand_in("torch.utils.tensorboard", SummaryWriter=Quiet)
-    transform = gym.wrappers.TransformObservation
-    gym.wrappers.TransformObservation = lambda env, f: transform(env, f, env.observation_space)
-    gym.vector.SyncVectorEnv = Sync
+    gym.vector.SyncVectorEnv = together
     del sys.argv[0]
     with open(sys.argv[0]) as f:
         exec(compile(f.read(), sys.argv[0], "exec"), {"__name__": "__main__", "__file__": sys.argv[0]})
