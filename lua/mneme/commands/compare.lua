@@ -244,18 +244,14 @@ end
 
 -- ---- curves ----
 
--- The mean curve of a group at the places of a grid; false where not all of its runs have something to say.  A run that reached its stop_score
--- keeps its last value, as in a report: else a line would end with the first seed that solves its task, below what it comes to.
+-- The mean curve of a group at the places of a grid; false where not all runs have a value.  One that reached its stop_score keeps its last, as in reports.
 local function mean_curve(g, name, grid)
   local line, list, stopped = {}, {}, {}
-  for _, r in ipairs(g.runs) do
-    list[#list + 1] = r.curves[name]
-    if r.curves[name] then stopped[#list] = (outcome.read(r.path) or {}).ended == "stop_score" end
-  end
+  for _, r in ipairs(g.runs) do list[#list + 1], stopped[r.curves[name] or r] = r.curves[name], (outcome.read(r.path) or {}).ended == "stop_score" end
   for k, x in ipairs(grid) do
     local sum, n = 0, 0
-    for j, c in ipairs(list) do
-      if c.x[1] <= x and (x <= c.x[c.n] or stopped[j]) then
+    for _, c in ipairs(list) do
+      if c.x[1] <= x and (x <= c.x[c.n] or stopped[c]) then
         local i = 1
         while i < c.n and c.x[i + 1] <= x do i = i + 1 end
         sum, n = sum + c.y[i], n + 1

@@ -86,9 +86,8 @@ local function offers(words)
   end
   if not scripted then list = words_for(command) end
   for name in pairs(own) do list[#list + 1] = name .. "=" end
-  for _, known in ipairs { schema, axes } do
-    for name in pairs(known) do list[#list + 1] = name .. "=" end
-  end
+  for name in pairs(schema) do list[#list + 1] = name .. "=" end
+  for name in pairs(axes) do list[#list + 1] = name .. "=" end
   return list
 end
 

@@ -42,8 +42,6 @@ local function half_within(back)
   return #back - 1
 end
 
-local LIMIT = "a gradient is what a small change would do: a cue that is held firmly may have little of it"
-
 local function describe(o, agent, map, episode)
   local t, done = map.at[1], episode.action[map.at[1] + 1]
   local of = o.of == "value" and "value" or credit.action_words(agent, type(done) == "table" and agent.action_space:words(done) or "action " .. done)
@@ -93,7 +91,7 @@ function command.run(o)
     episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
       .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
   describe(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
-  print(LIMIT)
+  print "a gradient is what a small change would do: a cue that is held firmly may have little of it"
   if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
   next_step.say { "where", o.folder }
   return 0

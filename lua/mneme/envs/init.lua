@@ -15,7 +15,7 @@ local registry = require "mneme.base.registry"
 local C, check, ctx, need_pointer = engine.C, engine.check, engine.ctx, tensor.need_pointer
 local envs = { list = native.list, facts = native.facts }
 
--- What env.lua asks of environments: native.lua has it for rules in C, scripted.lua for rules in Lua.  Arguments are checked here, before it is
+-- What this file asks of environments: native.lua has it for rules in C, scripted.lua for rules in Lua.  Arguments are checked here, before it is
 -- called; pointers are raw, environments count from 0, and a mistake raises an error that changes nothing.
 ---@class World
 ---@field id string "tmaze-v0"

@@ -1,4 +1,4 @@
--- native.lua -- environments whose rules are a C file of engine/envs: their settings, and what each offers to env.lua.
+-- native.lua -- environments whose rules are a C file of engine/envs: their settings, and what each offers to init.lua.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -194,7 +194,7 @@ local function find(name)
   errors.unknown(id and "task of POPGym (Easy, Medium or Hard)" or "environment", id and id:gsub("%-v0$", "") or name, id and ids or names, others)
 end
 
--- A World (env.lua) whose rules are C.
+-- A World (init.lua) whose rules are C.
 local World = {}
 World.__index = World
 

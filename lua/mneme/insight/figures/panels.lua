@@ -41,7 +41,7 @@ end
 
 ---Draw the lines of a figure, a panel each.
 ---@param range number[] x0, x1, y0, y1: what is to be seen
----@param styles table[] of style.lua's of_items, for each line
+---@param styles table[] of figure_style.lua's of_items, for each line
 ---@param spread function of lines.lua: draws a band, or seeds
 function panels.draw(paper, fig, y0, range, styles, spread)
   local list, top = ordered(fig.lines), axes.name_above(paper, fig.y.label, 0, y0, paper.width)

@@ -21,7 +21,7 @@ local feature_maps = {}
 ---@field buffer (fun(p, cfg): nil)? fills random features W [H,m,dh], fixed
 ---@field lecun boolean? the projections of k and q begin as flax's lecun_normal, not orthogonal
 ---@field state table? a state of its own: { name, axes, start }, a constant for gradients
----@field step string? multiply-adds of the map for k and q together, as in core.lua's complexity
+---@field step string? multiply-adds of the map for k and q together, as in cores.lua's complexity
 ---@field rescales boolean? keys come with args.shrink, by which the memory must shrink what it holds
 
 local function d_head(cfg) return cfg.d_head end

@@ -27,7 +27,7 @@ local fast_weights = {}
 ---@field rotary boolean? there is a clock, and s.turned
 ---@field states table<string, string>? instead of C = "[B,H,V,K]"
 ---@field sizes (fun(cfg): integer, integer)? K and V, if they are not d_head and d_head*expand_v
----@field complexity string of a step, as in core.lua
+---@field complexity string of a step, as in cores.lua
 ---@field reads string
 ---@field credit (fun(cfg, own: Own, n: integer, shared: Module?): table[], function)? sensitivities of C (see exact_credit.lua): its kinds, each with
 ---  of = "v" where its rows are those of values, part = "k" where they are one of `parts`, from = the row of element 0; and what each step adds and
