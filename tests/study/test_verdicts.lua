@@ -39,10 +39,10 @@ local function said(text)
   return says
 end
 
-local n = 0
+local n, bytes = 0, 0
 for _, file in ipairs(files.list "docs/results") do
   if file:find "%.jsonl$" then
-    n = n + 1
+    n, bytes = n + 1, bytes + #files.read("docs/results/" .. file)
     t.test("the verdicts on " .. file, function()
       local text = t.ok(section(file), "a section links to it") and section(file)
       local count, says = judged(file), said(text)
@@ -53,4 +53,7 @@ for _, file in ipairs(files.list "docs/results") do
     end)
   end
 end
-t.test("there are files", function() t.ok(n > 30) end)
+t.test("there are files, and they are small: curves that no figure of a study draws are not kept", function()
+  t.ok(n > 30)
+  t.ok(bytes < 6e6, ("docs/results has %.0f bytes"):format(bytes))
+end)
