@@ -1,5 +1,5 @@
 /* sha256.c -- SHA-256 (FIPS 180-4): names a text so that nobody can write another one with the same name.  By it Mneme knows the user's code
-** again (lua/mneme/base/source_files.lua); files that only rot are checked by the faster mn_crc32c. */
+** again (lua/mneme/base/trusted_code.lua); files that only rot are checked by the faster mn_crc32c. */
 #include <mneme.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* view.h -- what Lua calls to see a canvas: pixels without a window (raster.c, font.c), a window that
-** shows pixels and collects keys (window.c), and a server that is a window in browsers (web.c).  Build: libmneme_view.so, loaded only when something is to
+** shows pixels and collects keys (window.c), and a server that is a window in browsers (web_server.c).  Build: libmneme_view.so, loaded only when something is to
 ** be seen, so training needs neither SDL2 nor FreeType.
 **
 ** The rules of engine/mneme.h hold: NULL or -1 and mn_error(mn) on failure, _new gives you something to
@@ -41,7 +41,7 @@ double         mn_window_scale(mn_window *w);                   /* pixels per po
 int            mn_window_show(mn_window *w, const uint8_t *rgba, int width, int height);
 int            mn_window_read(mn_window *w, uint8_t *rgba, int width, int height);  /* what is shown, for tests */
 
-/* The same behind a port of this machine, for browsers (web.c; there where libmicrohttpd was when this was built).  Pages are
+/* The same behind a port of this machine, for browsers (web_server.c; there where libmicrohttpd was when this was built).  Pages are
 ** bytes that painter.js reads; a RESIZE has in key a thousandth of the pixels per point. */
 typedef struct mn_web mn_web;
 mn_web        *mn_web_new(mn_ctx *mn, const char *html, const char *token, int port);

@@ -8,7 +8,7 @@ local options = require "mneme.commands.options"
 local parsed = require "tests.support.parsed"
 local run_sources = require "mneme.runs.run_sources"
 local shell = require "tests.support.shell"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local arguments = require "mneme.commands.arguments"
 local commands = require("mneme.commands.options").commands
 
@@ -104,7 +104,7 @@ t.test("every example is read", function()
     if not option.set then t.ok(o[option[1]] ~= nil, name_of(command, option)) end
   end)
   for _, c in ipairs(all) do if not c.raw then arguments.read(bare_of(c), {}) end end
-  run_sources.choice, source_files.trusted = nil, false
+  run_sources.choice, trusted_code.trusted = nil, false
 end)
 
 -- Texts that no option of a type takes.
@@ -159,7 +159,7 @@ t.test("an option that there is not, or that is given twice, is refused", functi
       end
     end
   end
-  run_sources.choice, source_files.trusted = nil, false
+  run_sources.choice, trusted_code.trusted = nil, false
 end)
 
 t.test("a name that is printed is taken by every command about runs", function()

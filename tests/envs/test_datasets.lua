@@ -332,10 +332,10 @@ t.test("text: where Debian's package is not, a play is read that is here, and th
   local _, n = dataset.stream "train"
   t.ok(n > 1e5 and dataset.tokens > 50 and dataset.tokens < 100, n .. " characters")
   t.eq(dataset.instead:match "[^/]*$", "shakespeare.txt")
-  local source_files = require "mneme.base.source_files"
-  source_files.read_before = { ["/elsewhere/lua/mneme/envs/shakespeare.txt"] = true }
+  local trusted_code = require "mneme.base.trusted_code"
+  trusted_code.read_before = { ["/elsewhere/lua/mneme/envs/shakespeare.txt"] = true }
   local again = mn.dataset("text", { batch = 4, length = 16 })
-  source_files.read_before = {}
+  trusted_code.read_before = {}
   t.eq(again.vocabulary, dataset.vocabulary, "a run that has read it goes on with it where the package is, too")
   t.eq(mn.dataset("text", { batch = 4, file = dataset.instead }).vocabulary, dataset.vocabulary)
 end)

@@ -6,7 +6,7 @@ local mn = require "mneme"
 local result_archive = require "mneme.lab.study.result_archive"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local provenance = require "mneme.lab.study.provenance"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local declaration_file = require "mneme.lab.study.declaration_file"
 local diff = require "mneme.commands.diff"
 local engine = require "mneme.base.engine"
@@ -142,10 +142,10 @@ return function(target, block)
       for _, item in ipairs(#changes > 2 and contents or {}) do if item.floats then safetensors.plain_nans(item.data, item.floats) end end
       return { metadata = { format = "mneme-checkpoint-1", state = state }, tensors = tensors }
     end
-    local ok, checkpoint = pcall(checkpoints.read, "fuzz.safetensors")
+    local ok, checkpoint = pcall(checkpoint_files.read, "fuzz.safetensors")
     safetensors.load = load
     if not ok then error(checkpoint, 0) end
-    checkpoints.whole("fuzz", "logged", checkpoint.counters.logged, checkpoint.step)
+    checkpoint_files.whole("fuzz", "logged", checkpoint.counters.logged, checkpoint.step)
     trainer.restore(mine, checkpoint)
     if chosen(data, bytes, 256) then
       mine:advance()

@@ -1,7 +1,7 @@
 -- test_counters.lua -- what counts is whole for as long as anything trains: past 2^24, where float32 stands still, 2^31 and 2^32.
 local ffi = require "ffi"
 local t = require "tests.harness"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local engine = require "mneme.base.engine"
 local optim = require "mneme.tensor.optim"
 local learner_rig = require "tests.support.learner_rig"
@@ -62,7 +62,7 @@ end)
 
 -- Of a number that is whole in every checkpoint and grows by as much between any two: it counts.
 local function counters_in_float32(run)
-  local list, found, values = checkpoints.list(run), {}, {}
+  local list, found, values = checkpoint_files.list(run), {}, {}
   t.ok(#list >= 4, #list)
   for k = 1, 4 do
     local file = safetensors.load(list[#list - 4 + k].path)

@@ -1,7 +1,7 @@
 -- test_fresh_episodes.lua -- a training that stops because it solved its task plays fresh episodes, keeps them as its result, and says so; a
 -- signal skips them, a resume plays what is missing.
 local t = require "tests.harness"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local files = require "mneme.base.files"
 local fresh_episodes = require "mneme.insight.episodes.fresh_episodes"
 local outcome = require("mneme.runs.run_folder").outcome
@@ -87,8 +87,8 @@ t.test("the best checkpoint is not chosen by short episodes: its score is that o
       math.max(20 * 16 * num_envs, 6000)))
     t.eq(status, 0, said)
     local sum, n, most = 0, 0, 0
-    for _, at in ipairs(checkpoints.list(dir .. "/" .. name)) do
-      local score = checkpoints.read(at.path).score
+    for _, at in ipairs(checkpoint_files.list(dir .. "/" .. name)) do
+      local score = checkpoint_files.read(at.path).score
       if score then sum, n, most = sum + score, n + 1, math.max(most, score) end
     end
     t.ok(n > 5 and math.abs(sum / n - 0.3) < 0.12 and most < 0.55, ("%d environments: mean %.2f, largest %.2f of %d"):format(num_envs, sum / n, most, n))

@@ -158,7 +158,7 @@ t.test("docs/third-party.md names every library that is linked, and counts the f
   end
   for _, at in ipairs { { "engine/io/mpi.c", "libmpi.so.40" },
     { "lua/mneme/base/json.lua", "libjansson.so.4" }, { "scenes/view/window.c", "libSDL2-2.0.so.0" },
-    { "scenes/view/web.c", "libmicrohttpd.so.12" } } do
+    { "scenes/view/web_server.c", "libmicrohttpd.so.12" } } do
     t.ok(files.read(root .. at[1]):find(at[2], 1, true), at[1])
     need(at[2], at[1])
   end

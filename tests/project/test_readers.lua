@@ -5,7 +5,7 @@ local files = require "mneme.base.files"
 local shell = require "tests.support.shell"
 
 -- Calls that read a file, in Lua and in C.
-local lua_calls = { "files%.read%(", "files%.block%(", "io%.open%(", "io%.open ", "io%.lines", "loadfile%(", "dofile%(", "C%.mn_image_read%(",
+local lua_calls = { "%f[%w_]files%.read%(", "%f[%w_]files%.block%(", "io%.open%(", "io%.open ", "io%.lines", "loadfile%(", "dofile%(", "C%.mn_image_read%(",
   "C%.mn_live_reader_new%(", "C%.mn_events_cut%(" }
 local c_calls = { "mn_file_new%(", "[^%w_>]open%(", "fopen%(", "[^%w_]p?read%(", "[^%w_]mmap%(", "FT_New_Face" }
 
@@ -20,7 +20,7 @@ local readers = {
   ["lua/mneme/base/errors.lua"] = PROGRAM,
   ["lua/mneme/base/luajit_pairs.lua"] = PROGRAM,
   ["lua/mneme/base/progress.lua"] = OWN,
-  ["lua/mneme/base/source_files.lua"] = PROGRAM,
+  ["lua/mneme/base/trusted_code.lua"] = PROGRAM,
   ["lua/mneme/commands/api.lua"] = PROGRAM,
   ["lua/mneme/commands/bench/peers.lua"] = OWN,
   ["lua/mneme/commands/diff.lua"] = "metrics",
@@ -49,7 +49,7 @@ local readers = {
   ["lua/mneme/insight/view/episode_data.lua"] = OWN,
   ["lua/mneme/insight/view/episode_page.lua"] = PROGRAM,
   ["lua/mneme/insight/view/moments.lua"] = "(fields of addresses: tests/view/test_moments.lua gives it others)",
-  ["lua/mneme/insight/view/web.lua"] = "(the program's own files, and the system's random numbers)",
+  ["lua/mneme/insight/view/browser_window.lua"] = "(the program's own files, and the system's random numbers)",
   ["lua/mneme/lab/reports/report.lua"] = PROGRAM,
   ["lua/mneme/lab/study/result_archive.lua"] = "archive",
   ["lua/mneme/lab/study/sweep.lua"] = "(the last line of a log, which is printed)",

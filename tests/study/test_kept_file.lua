@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local kept_file = require "mneme.lab.reports.kept_file"
 local shell = require "tests.support.shell"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 
 local here = shell.folder()
 local function read(name) return (files.read(here .. "/" .. name)) end
@@ -83,7 +83,7 @@ t.test("what cannot be found or is not the script's says what to do, and leaves 
   local seen
   t.raises(function() kept_file.with(here .. "/small.jsonl", here .. "/small.lua", function(at) seen = at error "stop" end) end, "stop")
   t.ok(seen and not files.is_folder(seen), "the folder that it was unpacked into")
-  source_files.folder = nil
+  trusted_code.folder = nil
   refused("report nowhere.jsonl", "there is no such study or run")
   refused("report runs/small/runs/kind=b,width=1,seed=1/metrics.jsonl", "no run of a study")
 end)
@@ -97,7 +97,7 @@ t.test("every file of kept runs here is found with all its runs by the settings 
       found = found + 1
     end
   end
-  source_files.folder = nil
+  trusted_code.folder = nil
   t.ok(found >= 30, found)
 end)
 

@@ -9,7 +9,7 @@ local files = require "mneme.base.files"
 local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
-local web = require "mneme.insight.view.web"
+local browser_window = require "mneme.insight.view.browser_window"
 
 local C, lib, folder = engine.C, scene.library(), shell.folder()
 local W, H = 1280, 800
@@ -58,7 +58,7 @@ end
 
 test("every scene by picture, in both themes, on a fine screen, too", function()
   for _, look in ipairs { { theme = "dark", fine = 1 }, { theme = "light", fine = 2 } } do
-    local server = engine.check(lib.mn_web_new(engine.ctx, web.document(), TOKEN, 0))
+    local server = engine.check(lib.mn_web_new(engine.ctx, browser_window.document(), TOKEN, 0))
     local painter = scene.painter(nil, { theme = look.theme, scale = look.fine })
     local page = chromium.open(("http://localhost:%d/?token=%s"):format(lib.mn_web_port(server), TOKEN),
       { width = W / look.fine, height = H / look.fine, fine = look.fine })
@@ -268,7 +268,7 @@ test("the address names the moment: in a new page, behind a link of yesterday, a
 end)
 
 test("a slow connection is said, a lost one is found again", function()
-  local server = engine.check(lib.mn_web_new(engine.ctx, web.document(), TOKEN, 0))
+  local server = engine.check(lib.mn_web_new(engine.ctx, browser_window.document(), TOKEN, 0))
   local port, painter = lib.mn_web_port(server), scene.painter()
   local function show(name)
     painter:draw(scene.load "world", (scene_rig.frame(scene.load "world", LIFE)), W, H)

@@ -1,4 +1,4 @@
--- test_web_server.lua -- the server of scenes/view/web.c, without a browser: who may ask for what, events, pages for the quick and the slow, limits, and
+-- test_web_server.lua -- the server of scenes/view/web_server.c, without a browser: who may ask for what, events, pages for the quick and the slow, limits, and
 -- bytes that no browser sends.
 local ffi = require "ffi"
 local t = require "tests.harness"
@@ -216,7 +216,7 @@ t.test("a page that is due is drawn when somebody comes for it, not at the progr
     package.path = arg[1] .. "lua/?.lua;" .. arg[1] .. "lua/?/init.lua;" .. package.path
     local client = { playing = true, dirty = true, period = 1000, page = function() return { draw = function() end }, {} end }
     function client:painted() self.dirty = true end
-    require("mneme.insight.view.web").run(client, { web = 1, width = 400, height = 300 })
+    require("mneme.insight.view.browser_window").run(client, { web = 1, width = 400, height = 300 })
   ]] })
   local pipe = io.popen(("cd '%s'; MNEME_BUILD='%s' luajit client.lua '%s' >said 2>&1 & echo $!"):format(dir, shell.build, shell.root))
   local pid = pipe:read "*n"

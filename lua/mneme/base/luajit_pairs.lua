@@ -1,4 +1,4 @@
--- luajit_pairs.lua -- a pairs() for Mneme's own files and for those of users (base/source_files.lua), for two reasons; that of the process stays.
+-- luajit_pairs.lua -- a pairs() for Mneme's own files and for those of users (base/trusted_code.lua), for two reasons; that of the process stays.
 -- Order: LuaJIT walks names in an order that differs from process to process (Debian's seeds its hash at start-up).  While a function of
 -- a user's environment runs, pairs() takes keys in a fixed order, so that the same seed gives the same bits: see `ordered`.
 -- A fault: LuaJIT has an instruction for loops over `next`; where it stops compiling such a loop half-way, the loop ends early, or never

@@ -1,7 +1,7 @@
 -- registry.lua -- finds cores, attentions, data sets, learners, scenes and experiments by folder: Mneme's, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
 local registry = { root = here .. "../../", library = here }           -- library: lua/mneme/ itself
@@ -22,12 +22,12 @@ function registry.names(kind, usable)
   local seen, names = {}, {}
   local function add(folder, file)
     local name = file:match "^([^./][^/]*)%.lua$"
-    if name and not seen[name] and (not usable or source_files.may_load(folder .. "/" .. file)) then seen[name] = true names[#names + 1] = name end
+    if name and not seen[name] and (not usable or trusted_code.may_load(folder .. "/" .. file)) then seen[name] = true names[#names + 1] = name end
   end
   for _, folder in ipairs(folders(kind)) do
     if lfs.attributes(folder, "mode") == "directory" then for file in lfs.dir(folder) do add(folder, file) end end
   end
-  for path in pairs(source_files.copies()) do if path:sub(1, #kind + 1) == kind .. "/" then add(kind, path:sub(#kind + 2)) end end
+  for path in pairs(trusted_code.copies()) do if path:sub(1, #kind + 1) == kind .. "/" then add(kind, path:sub(#kind + 2)) end end
   table.sort(names)
   return names
 end
@@ -58,7 +58,7 @@ function registry.file(kind, name, word)
     local about = lfs.attributes(path)
     if about and about.mode == "file" and not (found[1] and about.ino == found[1].ino and about.dev == found[1].dev) then
       found[#found + 1] = { path = path, ino = about.ino, dev = about.dev }
-    elseif not about and source_files.exists(path) then found[#found + 1] = { path = path } end
+    elseif not about and trusted_code.exists(path) then found[#found + 1] = { path = path } end
   end
   if found[2] then
     errors.usage(("%s '%s' is there twice: %s and %s"):format(word, name, found[1].path, found[2].path), "give yours a name of its own, or its path")
@@ -82,7 +82,7 @@ end
 ---The file as a function.  A global variable that is not there is an error when it is read, not nil.
 ---@return function run
 function registry.load(path)
-  local chunk, problem = source_files.load(path)
+  local chunk, problem = trusted_code.load(path)
   if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before" or nil) end
   loaded[debug.getinfo(chunk, "S").source] = true
   if not getmetatable(_G) then setmetatable(_G, { __index = absent }) end

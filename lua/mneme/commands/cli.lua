@@ -1,8 +1,8 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Each command declares its options (options.lua); arguments.lua reads them, and errors
 -- carry their exit status.
 require "mneme.base.luajit_pairs"                 -- first: the files of Mneme that are loaded after it have a pairs() without fault
-local source_files = require "mneme.base.source_files"
-source_files.install()                            -- what scripts load is noted for their runs
+local trusted_code = require "mneme.base.trusted_code"
+trusted_code.install()                            -- what scripts load is noted for their runs
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
@@ -61,7 +61,7 @@ local function dispatch(words)
   elseif not command then unknown_command(name, rest, commands.names) end
   local o = require("mneme.commands.arguments").read(command, rest)
   if o.help then return show_help(name) end
-  source_files.only_named(command.names_code and command.names_code(o.words) or o.words)
+  trusted_code.only_named(command.names_code and command.names_code(o.words) or o.words)
   return command.run(o)
 end
 

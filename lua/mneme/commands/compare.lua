@@ -3,7 +3,7 @@ local lazy = require "mneme.base.lazy"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local tables = require "mneme.base.tables"
 local study_folder = lazy "mneme.lab.study.study_folder"
 local next_step = require("mneme.base.terminal").next_step
@@ -386,7 +386,7 @@ end
 
 function compare.run(o)
   local paths = o.paths
-  source_files.folder = paths[1]
+  trusted_code.folder = paths[1]
   local text, warning = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)

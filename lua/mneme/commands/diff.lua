@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local settings_diff = lazy "mneme.lab.study.settings_diff"
-local checkpoints = lazy "mneme.runs.checkpoints"
+local checkpoint_files = lazy "mneme.runs.checkpoint_files"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
@@ -68,8 +68,8 @@ local function before(x, y) return (tonumber(x.step) or 0) < (tonumber(y.step) o
 -- Compares the newest checkpoints of one step that two runs have: are they equal?  nil: there are none.
 local function compare_checkpoints(out, a, b)
   local there, last, paths = {}, nil, nil
-  for _, at in ipairs(files.is_folder(a) and checkpoints.list(a) or {}) do there[at.step] = at.path end
-  for _, at in ipairs(files.is_folder(b) and checkpoints.list(b) or {}) do
+  for _, at in ipairs(files.is_folder(a) and checkpoint_files.list(a) or {}) do there[at.step] = at.path end
+  for _, at in ipairs(files.is_folder(b) and checkpoint_files.list(b) or {}) do
     if there[at.step] then last, paths = at.step, { there[at.step], at.path } end
   end
   if not last then return nil end

@@ -108,7 +108,7 @@ function types.list(text)
   return nil, "names with commas between"
 end
 
-function types.seeds(text, option, command) return option.none and text == "0" and {} or require "mneme.runs.seed_list"(command.name, text, option[1]) end
+function types.seeds(text, option, command) return option.none and text == "0" and {} or require "mneme.runs.parse_seeds"(command.name, text, option[1]) end
 
 function types.size(text)
   local w, h = text:match "^(%d+)x(%d+)$"
@@ -218,7 +218,7 @@ local stored_code = {
   { "use", "changed code and data: stored: the run's own copies (not of data beyond 1 MiB); now: the files as they are",
     type = "choice", choices = { "stored", "now" }, set = function(_, value) run_sources.choice = value end },
   { "trust", "run any code; without it only Mneme's own, what the command line names, and the code of your own runs on this machine",
-    type = "switch", set = function(_, value) require("mneme.base.source_files").trusted = value end },
+    type = "switch", set = function(_, value) require("mneme.base.trusted_code").trusted = value end },
 }
 local stored_by_run = { setmetatable({ with = "resume" }, { __index = stored_code[1] }), stored_code[2] }
 

@@ -9,7 +9,7 @@ local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local action_keys = lazy "mneme.insight.view.action_keys"
 local scene = lazy "mneme.insight.view.scene"
-local web = lazy "mneme.insight.view.web"
+local browser_window = lazy "mneme.insight.view.browser_window"
 local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
 local C = engine.C
@@ -156,7 +156,7 @@ function play.run(o)
   o.scene = scene.load(o.scene)
   local played = games.new(env, o)
   C.mn_watch_signals(true)
-  local ok, why = pcall(scripted and press or (o.web and web or window).run, played, o)
+  local ok, why = pcall(scripted and press or (o.web and browser_window or window).run, played, o)
   C.mn_watch_signals(false)
   played:save()
   if not ok then error(why, 0) end

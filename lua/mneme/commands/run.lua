@@ -154,7 +154,7 @@ function run.run(o)
   local result = script.run(o.script and script.named(path) or script.locate(path), o.rest)
   local made = type(result) == "table" and type(result.path) == "string" and ranks.rank == 0 and result.path
   if not made or not files.is_file(made .. "/config.json") then return end
-  local trained = require("mneme.runs.checkpoints").list(made)[1]
+  local trained = require("mneme.runs.checkpoint_files").list(made)[1]
   if not trained then next_step.note({ "compare", made }, "list runs")
   elseif require("mneme.runs.run_folder").read_info(made).sequence_task then next_step.note({ "eval", made }, { "compare", made })
   else next_step.note({ "view", made }, { "eval", made }) end

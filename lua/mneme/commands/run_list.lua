@@ -2,7 +2,7 @@
 -- last score and whether they still run.  It reads config.json and the end of the log of each, and takes any folder as it is.
 local lfs = require "lfs"
 local lazy = require "mneme.base.lazy"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local claims = lazy "mneme.lab.study.claims"
 local conditions = lazy "mneme.insight.view.conditions"
 local declaration_file = lazy "mneme.lab.study.declaration_file"
@@ -78,7 +78,7 @@ local function run_row(path, name, locked, here)
     return { name = name, path = path, time = time, state = "of a later version" }
   elseif type(config) ~= "table" then return { name = name, path = path, time = time, state = "damaged config.json" } end
   local line = last_line(path)
-  local kept = checkpoints.list(path)
+  local kept = checkpoint_files.list(path)
   local wanted, step = tonumber(config.steps), math.max(tonumber(line.step) or 0, kept[#kept] and kept[#kept].step or 0)        -- the log is behind
   local score, key = score_of(line)
   local goal = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score) or -1

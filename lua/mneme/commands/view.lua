@@ -19,7 +19,7 @@ local run_list = lazy "mneme.commands.run_list"
 local scene = lazy "mneme.insight.view.scene"
 local terminal = require "mneme.base.terminal"
 local viewer = lazy "mneme.insight.view.viewer"
-local web = lazy "mneme.insight.view.web"
+local browser_window = lazy "mneme.insight.view.browser_window"
 local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
 local C = engine.C
@@ -325,7 +325,7 @@ function view.run(o)
     end
   else
     C.mn_watch_signals(true)                 -- a signal must not truncate a file that is being written
-    local ok, why = pcall((o.web and web or window).run, shown, o)
+    local ok, why = pcall((o.web and browser_window or window).run, shown, o)
     C.mn_watch_signals(false)
     if not ok then error(why, 0) end
   end

@@ -1,12 +1,12 @@
 -- gla.lua -- gated linear attention: a matrix whose keys each decay at a rate of the input.  hgrn2 is it with k = 1 - keep, retnet with constant rates.
+local decays = require "mneme.models.axes.decays"
 local fast_weights = require "mneme.models.layers.fast_weights"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local ops = require("mneme.tensor.tensor").ops
 
-local POWER = 16                 -- a gate that begins half open keeps 2^(-1/16) = 0.958
-
-local function kept(u) return (ops.exp(ops.softplus(-u) * (-1 / POWER))) end
+-- The published gate, which decay=gla of galite has, too.
+local function kept(u) return (ops.exp(ops.softplus(-u) * (-1 / decays.GLA_POWER))) end
 
 return fast_weights.core("gla", {
   doc = "a matrix whose keys decay at rates of the input, of low rank (GLA)",
@@ -28,8 +28,8 @@ as published: all of it but the residual block and the initial values of product
     local rank, keys, lecun = cfg.decay_rank, cfg.n_heads * cfg.d_head, nn.init.lecun_normal()
     local down = rank > 0 and own.child("decay_a", nn.linear(cfg.d_model, rank, { bias = false, init = lecun }))
     local up = own.child("decay_b", nn.linear(down and rank or cfg.d_model, keys, { init = lecun }))
-    own.forgets(gate_start.decays("keep_k", up.bias, function(b) return (1 + math.exp(-b)) ^ (-1 / POWER) end, function(keep)
-      return -math.log(keep ^ -POWER - 1)
+    own.forgets(gate_start.decays("keep_k", up.bias, function(b) return (1 + math.exp(-b)) ^ (-1 / decays.GLA_POWER) end, function(keep)
+      return -math.log(keep ^ -decays.GLA_POWER - 1)
     end))
     return function(s)
       return fast_weights.sum(s, s.part "q", s.part "k", s.part "v", s.heads(kept(up(down and down(s.x) or s.x)), cfg.n_heads))

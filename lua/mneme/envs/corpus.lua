@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 
 local corpus = {}
 
@@ -48,7 +48,7 @@ end
 -- The files of a path; "": those of the package, or else the text that is here; of a stored run the one that it has read.
 local function files_of(path)
   if path ~= "" then return { path } end
-  for stored in pairs(source_files.read_before) do if stored:match "[^/]*$" == HERE:match "[^/]*$" then return { HERE } end end
+  for stored in pairs(trusted_code.read_before) do if stored:match "[^/]*$" == HERE:match "[^/]*$" then return { HERE } end end
   local list = {}
   for i, name in ipairs(names) do list[i] = FOLDER .. name end
   for _, file in ipairs(list) do if not files.is_file(file) then return { HERE } end end
@@ -61,8 +61,7 @@ end
 function corpus.read(path)
   local parts, list = {}, files_of(path)
   for i, file in ipairs(list) do
-    if #list == 1 then source_files.note_data(file) end
-    local text = files.read(source_files.data_at(file))
+    local text = files.read(#list == 1 and trusted_code.note_data(file) or trusted_code.data_at(file))
     if text == "" then errors.usage(file .. ": is empty", "expected a text in UTF-8") end
     local data = ffi.cast("const uint8_t *", text)
     local code, at = corpus.decode(data, #text)

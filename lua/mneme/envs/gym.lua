@@ -12,7 +12,7 @@ local native = require "mneme.envs.native"
 local observation_parts = require "mneme.envs.observation_parts"
 local scripted = require "mneme.envs.scripted"
 local spaces = require "mneme.envs.spaces"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local tables = require "mneme.base.tables"
 local lazy = require "mneme.base.lazy"
 local terminal = require "mneme.base.terminal"
@@ -112,7 +112,7 @@ local function beside(file, at, found)
     for part in names:gmatch "[^,]+" do
       local name = part:match "^%s*([%a_][%w_]*)"
       local path = name and not found[name] and (file:match "^.*/" or "") .. name .. ".py"
-      local place = path and path ~= file and source_files.place(path, file)
+      local place = path and path ~= file and trusted_code.place(path, file)
       if place then
         found[name] = place
         beside(path, place, found)
@@ -250,7 +250,7 @@ local function new(name, given)
   if name:match "^gym:(.*)$" == "" or name:find "%.py$" then
     errors.usage(name .. ": which environment? expected gym:ID, gym:MODULE:ID, gym:MODULE:CLASS or gym:FILE.py:CLASS")
   end
-  local at = file and source_files.place(file)
+  local at = file and trusted_code.place(file)
   if file and not at then errors.usage(("%s: there is no file %s"):format(name, file)) end
   local self = setmetatable({ id = name, what = name, settings = settings, kwargs = next(kwargs) and kwargs or nil, file = at, defaults = {},
     first = 0, infos = words(settings.infos or ""),

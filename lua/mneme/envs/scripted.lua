@@ -7,7 +7,7 @@ local canvas = lazy "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ordered = require("mneme.base.luajit_pairs").ordered
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local native = require "mneme.envs.native"
 local observation_parts = lazy "mneme.envs.observation_parts"
 local reference = require "mneme.envs.reference"
@@ -223,7 +223,7 @@ function world.new(spec)
   end
   local settings = { num_envs = n, seed = spec.seed or 1, time_limit = limit }
   for _, f in pairs(spec) do              -- of a script that luajit itself runs: their pairs() is to have an order, too
-    if type(f) == "function" and getfenv(f) == _G then pcall(setfenv, f, source_files.globals) end
+    if type(f) == "function" and getfenv(f) == _G then pcall(setfenv, f, trusted_code.globals) end
   end
   local number = dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"

@@ -4,7 +4,7 @@
 -- succeed.  Those that have ended and wait lie in a heap, four numbers each: the key of the order, score, return, length.
 -- A score that the environment did not give is NaN here, and absent outside; next to others that it gave it counts as 0.
 local ffi = require "ffi"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local errors = require "mneme.base.errors"
 local reference = require("mneme.base.lazy") "mneme.envs.reference"
 local tensor = require "mneme.tensor.tensor"
@@ -199,7 +199,7 @@ end
 function Episodes:restore(c, path, running)
   local function refuse(what) errors.fail(("%s: damaged: %s of its episodes"):format(path, what)) end
   if type(c) ~= "table" then refuse "it has no list" end
-  checkpoints.whole(path, "count of episodes", c.count, checkpoints.whole(path, "number of episodes", c.total))
+  checkpoint_files.whole(path, "count of episodes", c.count, checkpoint_files.whole(path, "number of episodes", c.total))
   for _, key in ipairs { "sum_score", "sum_return", "sum_length" } do if type(c[key]) ~= "number" then refuse(key .. " is not a number:") end end
   self.scored = c.scores ~= nil and c.total > 0
   for _, key in ipairs { "returns", self.scored and "scores" or nil } do

@@ -10,7 +10,7 @@ local learner_settings = require "mneme.runs.learner_settings"
 local registry = require "mneme.base.registry"
 local terminal = require "mneme.base.terminal"
 local trainer = require "mneme.learn.trainer"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 
 local C = engine.C
 local TAKEN = {}                   -- what ends the script once its learner is there
@@ -59,7 +59,7 @@ end
 
 -- The learner of a run, made again by its script with the run's settings.
 local function of_run(folder, info, what, settings, field)
-  if not info.script or not source_files.exists(info.script) then
+  if not info.script or not trusted_code.exists(info.script) then
     errors.fail(("%s: its %s is written in %s, which is not here"):format(folder, what, info.script or "a script that is not named"),
       "run this where the script is")
   end

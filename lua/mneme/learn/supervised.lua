@@ -5,7 +5,7 @@
 -- which decide how far its memory reaches.
 local ffi = require "ffi"
 local agent = require "mneme.models.agent"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local errors = require "mneme.base.errors"
 local extra_losses = require "mneme.learn.extra_losses"
 local initial_parameters = require("mneme.base.lazy") "mneme.learn.initial_parameters"
@@ -179,7 +179,7 @@ function Supervised:counters() return { updates = self.updates, evaluated = self
 ---@param checkpoint table
 function Supervised:restored(checkpoint)
   local c, path = checkpoint.counters, checkpoint.path
-  self.updates, self.evaluated = checkpoints.whole(path, "updates", c.updates), checkpoints.whole(path, "evaluated", c.evaluated)
+  self.updates, self.evaluated = checkpoint_files.whole(path, "updates", c.updates), checkpoint_files.whole(path, "evaluated", c.evaluated)
   if c.result ~= nil and type(c.result) ~= "table" then errors.fail(path .. ": damaged: its result is not a table") end
   self.result = c.result
   for key, value in pairs(c.result or {}) do                                           -- a perplexity may be "Infinity"

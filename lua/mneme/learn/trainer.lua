@@ -22,7 +22,7 @@
 --   agent, env, watch     if it can be watched (view=1): see insight/episodes/live_publisher.lua
 --   divides_batch         true if it can train as one of several ranks
 --   starts                set here where a resume changed the training's steps: see schedule.share of learner_settings.lua
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local config = require "mneme.runs.config"
 local lazy = require "mneme.base.lazy"
 local core_rehearsal = lazy "mneme.models.core_rehearsal"
@@ -74,7 +74,7 @@ local function contents(learner)
 end
 
 ---Puts a checkpoint back: everything that is in `contents`, by name, type and shape.
----@param checkpoint table of checkpoints.read
+---@param checkpoint table of checkpoint_files.read
 function trainer.restore(learner, checkpoint)
   for _, item in ipairs(learner:contents()) do
     local name, mine = item[1], item[2]
@@ -196,7 +196,7 @@ function trainer.train(learner)
   local from = run.resumed and run:latest()
   if from then
     trainer.restore(learner, from)
-    step, logged = from.step, checkpoints.whole(from.path, "logged", from.counters.logged, from.step)
+    step, logged = from.step, checkpoint_files.whole(from.path, "logged", from.counters.logged, from.step)
     print(terminal.plain(("%s: going on at step %.0f"):format(run.path, step)))
     stretch(learner, cfg, run.path, step)
   else

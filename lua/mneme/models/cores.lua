@@ -32,7 +32,7 @@ local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local registry = require "mneme.base.registry"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
@@ -302,12 +302,12 @@ end
 ---  gradients  those of y and state: "exact", or "in part" where something is held constant on purpose
 local claims = { steps = "exact", reset = "exact", state = "constant", gradients = "exact" }
 
-local definitions, generation = {}, source_files.generation
+local definitions, generation = {}, trusted_code.generation
 local sizes = { fit = nil }            -- core_size.lua, which makes cores, puts its function here
 
 ---The definition of a core by name, or by the path of its file: { doc, source, config, build }.
 local function definition(name)
-  if generation ~= source_files.generation then definitions, generation = {}, source_files.generation end
+  if generation ~= trusted_code.generation then definitions, generation = {}, trusted_code.generation end
   if type(name) ~= "string" then errors.raise(("core: the name is a %s, expected a text"):format(type(name))) end
   if not definitions[name] then
     local path = name:find "%.lua$" and name or registry.file("cores", name, "core")

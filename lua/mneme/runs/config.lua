@@ -9,7 +9,7 @@ local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local next_step = require("mneme.base.terminal").next_step
 local ranks = require "mneme.tensor.ranks"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local given_words = require "mneme.runs.given_words"
 local published_values = require "mneme.runs.published_values"
 local terminal = require "mneme.base.terminal"
@@ -408,7 +408,7 @@ function config.new(defaults, about)
   if not table.concat(arguments, " "):find "%f[%w]resume=" then check_spelling(own_keys, about) end      -- a stored run trained with it
   local published = published_values.by_learner(about.published or {}, defaults.learner)
   config.asked = true
-  if script and not config.arguments and files.is_file(script) then source_files.note(script, files.read(script)) end      -- run by luajit itself
+  if script and not config.arguments and files.is_file(script) then trusted_code.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
   local given, help = read_once(arguments, schema)
   local cfg, by_user, last = defaults_of(schema), {}, {}          -- last: the last word that sets each key

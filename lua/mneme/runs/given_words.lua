@@ -6,7 +6,7 @@ local lazy = require "mneme.base.lazy"
 local unknown_words = lazy "mneme.runs.unknown_words"
 local text_places = lazy "mneme.base.text_places"
 local setting_types = require "mneme.base.setting_types"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 
 local given_words = {}
 local nothing = { keys = {}, words = {} }
@@ -129,7 +129,7 @@ function given_words.check_keys(own, about, known)
     local unsure = about[key] == nil and where
     if unsure and not code then
       local texts = { errors.text_of("@" .. where:match "^(.*):%d+$") }
-      for _, file in ipairs((source_files.list())) do texts[#texts + 1] = file.text end
+      for _, file in ipairs((trusted_code.list())) do texts[#texts + 1] = file.text end
       code = table.concat(texts, "\n"):gsub("%-%-[^\n]*", "")
     end
     local near = unsure and code ~= "" and not mentions(code, key) and errors.nearest(key, known)

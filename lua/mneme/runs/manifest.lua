@@ -5,7 +5,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
-local sealed = require("mneme.base.json").sealed
+local sealed = json.sealed
 local terminal = require "mneme.base.terminal"
 
 local manifest = { ALTERED = "was altered after it was written" }
@@ -37,12 +37,11 @@ function manifest.write(path, info, log)
 end
 
 ---Adds JSON files of a folder that are not as they were written; those of earlier versions carry no checksum.
----@param must boolean? they have one
-function manifest.seals(path, names, found, must)
+function manifest.seals(path, names, found)
   for _, name in ipairs(names) do
     local text = files.is_file(path .. "/" .. name) and files.read(path .. "/" .. name)
     local whole = not text or sealed.check(text)
-    if whole == false or whole == nil and (must or name:find "^where/" and (text:find('mneme-where-2', 1, true) or text:find "^{\n")) then
+    if whole == false or whole == nil and name:find "^where/" and (text:find('mneme-where-2', 1, true) or text:find "^{\n") then
       found.bad[#found.bad + 1] = ("%s: %s"):format(terminal.plain(name, true), manifest.ALTERED)
     end
   end
@@ -61,7 +60,7 @@ local function compare(path, info, found)
   if whole == false or text and (type(held) ~= "table" or type(held.files) ~= "table") then
     found.bad[#found.bad + 1] = "manifest.json: " .. manifest.ALTERED
     return
-  elseif not text or held.at_work or held.starts ~= #(type(info.history) == "table" and info.history or {}) then
+  elseif not text or held.starts ~= #(type(info.history) == "table" and info.history or {}) then
     found.notes[#found.notes + 1] = "its last start has not ended: it runs, was killed, or failed; checked is what carries a checksum of its own"
     return
   end

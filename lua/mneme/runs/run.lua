@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local config = require "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -21,7 +21,7 @@ local next_step = require("mneme.base.terminal").next_step
 local ranks = require "mneme.tensor.ranks"
 local run_sources = require "mneme.runs.run_sources"
 local sealed = require("mneme.base.json").sealed
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local starts = require("mneme.runs.run_folder").starts
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
@@ -124,7 +124,7 @@ local may_differ = { device = true, threads = true, view = true, where = true }
 function run.alike(cfg, about)
   local of = { program = run_sources.program(), parameters = setting_types.show(about.parameters), model = json.encode { about.core } }
   for key, value in pairs(cfg) do if not may_differ[key] then of[key] = setting_types.show(value) end end
-  for _, file in ipairs((source_files.list())) do of[file.path] = "checksum " .. files.crc(file.text) end
+  for _, file in ipairs((trusted_code.list())) do of[file.path] = "checksum " .. files.crc(file.text) end
   return of
 end
 
@@ -155,8 +155,8 @@ end
 
 -- What a script loads later, while it trains, is kept, too.
 local function keep_code(self)
-  if source_files.count() == self.noted then return end
-  self.noted = source_files.count()
+  if trusted_code.count() == self.noted then return end
+  self.noted = trusted_code.count()
   run_sources.write(self.path, self.info.history[#self.info.history])
   write_info(self.path, self.info)
 end
@@ -185,7 +185,7 @@ end
 function Run:checkpoint(step, tensors, counters, score)
   keep_code(self)
   local log_file = self.log_file
-  checkpoints.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = log_file.lines,
+  checkpoint_files.write(self.path, self.checkpoints, { step = step, score = score == score and score or nil, lines = log_file.lines,
     counters = counters }, tensors, self.kept, log_file:unsynced())       -- the checkpoint counts the log's lines
   log_file.named = log_file.lines > 0
   self.last_step, self.last_time = step, C.mn_clock(false)
@@ -225,10 +225,10 @@ local function old_run(cfg)
     table.remove(self.checkpoints, i)
   end)
   for _, at in ipairs(self.checkpoints) do
-    local checkpoint = checkpoints.read_unless_damaged(at.path)
+    local checkpoint = checkpoint_files.read_unless_damaged(at.path)
     at.score = checkpoint and checkpoint.score
   end
-  checkpoints.prune(self.checkpoints, cfg.keep_checkpoints)    -- the process that wrote the last one may have been killed before pruning
+  checkpoint_files.prune(self.checkpoints, cfg.keep_checkpoints)    -- the process that wrote the last one may have been killed before pruning
   self.last_step = self.at and self.at.step or 0
   self.before = outcome.read(self.path)
   local unplayed = self.before and self.before.ended == "stop_score" and not self.before.fresh          -- its fresh episodes
@@ -269,7 +269,7 @@ function run.open(cfg, about)
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
   self.log_file = metrics_log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
-  self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, source_files.count()
+  self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, trusted_code.count()
   lead(self)
   C.mn_watch_signals(true)
   return self

@@ -1,5 +1,5 @@
 -- run_folder.lua -- reads a run's folder: config.json and checkpoints; what its starts changed, and what its training came to.
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -95,7 +95,7 @@ end
 -- A process that trains this run has taken a checkpoint away since its folder was read, for newer ones.
 local function gone(self, at)
   if files.is_file(at.path) then return false end
-  self.checkpoints = checkpoints.list(self.path)
+  self.checkpoints = checkpoint_files.list(self.path)
   return true
 end
 
@@ -104,7 +104,7 @@ end
 function Folder:newest(found)
   for i = #self.checkpoints, 1, -1 do
     local at = self.checkpoints[i]
-    local checkpoint, problem = checkpoints.read_unless_damaged(at.path)
+    local checkpoint, problem = checkpoint_files.read_unless_damaged(at.path)
     if checkpoint then return checkpoint end
     if gone(self, at) then return self:newest(found) end
     terminal.note(("mneme: warning: %s; %s"):format(problem.message,
@@ -125,7 +125,7 @@ end
 function Folder:best()
   local best
   for _, at in ipairs(self.checkpoints) do
-    local checkpoint = checkpoints.read_unless_damaged(at.path)
+    local checkpoint = checkpoint_files.read_unless_damaged(at.path)
     if not checkpoint and gone(self, at) then return self:best() end
     if checkpoint and checkpoint.score and (not best or checkpoint.score >= best.score) then best = checkpoint end
   end
@@ -146,7 +146,7 @@ function Folder:of_step(step)
   local known, held = {}, run_folder.held and run_folder.held[self.path]
   if held and held.step == step then return held end
   for i, at in ipairs(self.checkpoints) do
-    if at.step == step then return checkpoints.read(at.path) end
+    if at.step == step then return checkpoint_files.read(at.path) end
     known[i] = ("%.0f"):format(at.step)
   end
   errors.usage(("%s has no checkpoint at %.0f steps"):format(self.path, step), "there are " .. table.concat(known, ", "))
@@ -157,7 +157,7 @@ end
 function run_folder.load(path)
   local info = run_folder.read_info(path)
   path = run_folder.plain(path)
-  return setmetatable({ path = path, info = info, checkpoints = checkpoints.list(path) }, Folder)
+  return setmetatable({ path = path, info = info, checkpoints = checkpoint_files.list(path) }, Folder)
 end
 
 -- ---- starts ----

@@ -9,7 +9,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
 local registry = lazy "mneme.base.registry"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local terminal = require "mneme.base.terminal"
 
 ffi.cdef "int chmod(const char *path, unsigned mode);"
@@ -133,11 +133,11 @@ end
 ---@param start table entry of `history`, which gets source_folder, source and data
 ---@param before table? config.json as it was, of a resume
 function run_sources.write(folder, start, before)
-  local code, paths = source_files.list()
+  local code, paths = trusted_code.list()
   local about, about_data, all = {}, {}, 0
   for i, file in ipairs(code) do about[i] = { path = file.path, checksum = files.crc(file.text) } end
   for _, path in ipairs(paths) do
-    local at = source_files.data_at(path)
+    local at = trusted_code.data_at(path)
     local checksum, bytes = files.sum(path:sub(1, #folder + 1) ~= folder .. "/" and at or "")          -- what the run wrote is none of its data
     local may = checksum and bytes <= MOST_DATA and all + bytes <= MOST_OF_ALL and (at ~= path or not is_private(at)) or nil
     all = all + (may and bytes or 0)
@@ -149,9 +149,9 @@ function run_sources.write(folder, start, before)
     start.source_folder = before and files.free_name(("%s/source-from-%.0f"):format(folder, start.from_step)):match "[^/]*$" or "source"
   end
   for i, file in ipairs(code) do keep(copy_of(folder, { folder = start.source_folder }, about[i]), file.text, file.path) end
-  source_files.remember(code)
+  trusted_code.remember(code)
   for _, entry in ipairs(about_data) do
-    local copy, from = copy_of(folder, { folder = start.source_folder }, entry, true), source_files.data_at(entry.path)
+    local copy, from = copy_of(folder, { folder = start.source_folder }, entry, true), trusted_code.data_at(entry.path)
     local text = copy and files.text(from) or ""
     entry.kept = copy and files.crc(text) == entry.checksum or nil              -- nil: it has just changed
     if entry.kept then keep(copy, text, from) end
@@ -162,12 +162,8 @@ end
 
 -- The first line in which two texts differ.
 local function first_difference(a, b)
-  local line, next_a, next_b = 0, (a .. "\n"):gmatch "(.-)\n", (b .. "\n"):gmatch "(.-)\n"
-  repeat
-    line = line + 1
-    local x, y = next_a(), next_b()
-    if x ~= y then return line end
-  until not x
+  local line, next_b = 1, (b .. "\n"):gmatch "(.-)\n"
+  for text in (a .. "\n"):gmatch "(.-)\n" do if text == next_b() then line = line + 1 else break end end
   return line
 end
 
@@ -224,14 +220,14 @@ local KEEPS = "a run keeps the checksums of data files beyond 1 MiB and of priva
 ---@param options table? { data = false: its data files are not read, code = false: no code of its own is run }
 function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
-  source_files.begin(folder, {})
+  trusted_code.begin(folder, {})
   errors.beside = nil
-  source_files.read_before, source_files.edited = {}, {}
+  trusted_code.read_before, trusted_code.edited = {}, {}
   local version, choice, skip, gone = run_sources.latest(info), run_sources.choice, options or {}, {}
-  for _, entry in ipairs(version.data) do source_files.read_before[entry.path] = true end
+  for _, entry in ipairs(version.data) do trusted_code.read_before[entry.path] = true end
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data, said, copy = change.kind == "data", ("%s: %s"):format(folder, change.text), change.copy
-    if not data and not change.gone then source_files.note_edited(change.path, files.text(copy)) end
+    if not data and not change.gone then trusted_code.note_edited(change.path, files.text(copy)) end
     if skip[change.kind] == false then
       if not data and not change.gone then warn(said .. "; nothing of it is run here") end
     elseif choice == "now" then
@@ -254,7 +250,7 @@ function run_sources.adopt(folder, info, options)
     if copy then kept(copy, entry) end
     instead[entry.path] = copy or nil
   end
-  source_files.begin(folder, copies, instead)
+  trusted_code.begin(folder, copies, instead)
 end
 
 return run_sources

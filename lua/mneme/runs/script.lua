@@ -7,7 +7,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local meanings = lazy "mneme.base.meanings"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
@@ -50,12 +50,12 @@ end
 function script.locate(name)
   local folder_of = lfs.attributes(name, "mode") == "directory" and (name:find "/" or not script.is_experiment(name))
   if folder_of then
-    local run = source_files.exists(name .. "/config.json")
+    local run = trusted_code.exists(name .. "/config.json")
     errors.usage(name .. " is a folder, expected a script", run
       and ("it is a run: mneme run resume=%s goes on with it, mneme view %s shows it"):format(name, name)
       or "mneme list experiments")
   end
-  if source_files.exists(name) then return name end
+  if trusted_code.exists(name) then return name end
   if name:find "/" or name:find "%.lua$" or name:find "%.py$" and script.is_experiment(name:sub(1, -4)) then
     local folder, file = name:match "^(.*/)([^/]*)$"
     local plain = (file or name):gsub("%.%a+$", "")
@@ -69,7 +69,7 @@ function script.locate(name)
   if name:find "%.%a[%w]*$" then errors.usage(name .. ": a script is a file of Lua", "mneme list experiments; settings are words: key=value") end
   local function instead(hint) errors.usage(("unknown experiment '%s'"):format(name), hint) end
   if not script.is_experiment(name) and not errors.nearest(name, registry.names "experiments") then
-    if source_files.exists(name .. ".lua") then instead(("did you mean the file %s.lua?"):format(name)) end
+    if trusted_code.exists(name .. ".lua") then instead(("did you mean the file %s.lua?"):format(name)) end
     for kind, key in pairs { cores = "core", learners = "learner" } do
       if tables.has(registry.names(kind), name) then instead(("it is a %s: mneme run tmaze %s=%s"):format(key, key, name)) end
     end
@@ -86,7 +86,7 @@ end
 ---The same of a script that the command line names: it is the user's own, wherever it lies.
 function script.named(name)
   local path = script.locate(name)
-  source_files.name(path, true)
+  trusted_code.name(path, true)
   return path
 end
 
@@ -122,7 +122,7 @@ function script.run(path, words)
   config.arguments, config.script = words, path
   open_context(words)
   local resumed = script.setting(words, "resume")
-  if resumed and not source_files.folder then require("mneme.runs.run_sources").adopt(resumed, script.peek(resumed)) end
+  if resumed and not trusted_code.folder then require("mneme.runs.run_sources").adopt(resumed, script.peek(resumed)) end
   if print == lua_print then print = shown end      -- luacheck: ignore
   local result = registry.load(path)()
   if #words > 0 and not config.asked then

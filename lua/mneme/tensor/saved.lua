@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local json = require "mneme.base.json"
 local op_binding = require "mneme.tensor.op_binding"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local safetensors = require "mneme.tensor.safetensors"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
@@ -93,7 +93,7 @@ end
 ---@param path string of the file, "net.safetensors"
 ---@param x Tensor|table tensors, numbers, texts, booleans, and tables of them by texts or whole numbers
 function saved.save(path, x)
-  if type(path) == "string" then source_files.note_written(path) end
+  if type(path) == "string" then trusted_code.note_written(path) end
   if type(path) ~= "string" then errors.raise(("save: the path is %s, expected a text"):format(op_binding.describe(path))) end
   local out = { list = {}, taken = {}, numbered = 0 }
   local tree = described(x, "", out, { depth = 0 })
@@ -136,8 +136,7 @@ end
 ---@return table<string, string> skipped names of what was left out, and why
 function saved.load(path)
   if type(path) ~= "string" then errors.raise(("load: the path is %s, expected a text"):format(op_binding.describe(path))) end
-  source_files.note_data(path)
-  local file = safetensors.load(source_files.data_at(path))
+  local file = safetensors.load(trusted_code.note_data(path))
   local warning = safetensors.warning(path, file.skipped)
   if warning then terminal.note(warning) end
   if file.metadata.format ~= FORMAT then return file.tensors, file.skipped end

@@ -7,7 +7,7 @@ local shell_word = require "mneme.base.shell_word"
 local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.insight.episodes.live_channel"
 local ranks = require "mneme.tensor.ranks"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local terminal = require "mneme.base.terminal"
 
 local live_publisher = {}
@@ -117,7 +117,7 @@ function live_publisher.open(learner, run, total)
   local writer = live_publisher.writer(learner, run.path .. "/live", title, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
     files.write(run.path .. "/view.log", {})         -- in place of a link
-    local trust = (source_files.trusted or source_files.remember {}) and " trust=1" or ""       -- it is trained here
+    local trust = (trusted_code.trusted or trusted_code.remember {}) and " trust=1" or ""       -- it is trained here
     os.execute(("%s view %s%s >/dev/null 2>>%s &"):format(shell_word(live_publisher.program()), shell_word(run.path), trust,
       shell_word(run.path .. "/view.log")))
   else

@@ -1,4 +1,4 @@
-// browser.js -- a window of Mneme in a browser: asks for page after page (scenes/view/web.c), which painter.js paints, and sends keys and the pointer.
+// browser.js -- a window of Mneme in a browser: asks for page after page (scenes/view/web_server.c), which painter.js paints, and sends keys and the pointer.
 const KEY = 2, PRESS = 3, RELEASE = 4, MOVE = 5, WHEEL = 6, RESIZE = 7;                 // scenes/view/view.h
 const KEYS = { ArrowLeft: 256, ArrowRight: 257, ArrowUp: 258, ArrowDown: 259, Home: 260, End: 261, PageUp: 262, PageDown: 263,
   Backspace: 8, Tab: 9, Enter: 13, Escape: 27, Delete: 127 };

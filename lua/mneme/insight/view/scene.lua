@@ -7,7 +7,7 @@ local errors = require "mneme.base.errors"
 local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local canvas = require "mneme.base.canvas"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local envs = require "mneme.envs"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)insight/view/scene%.lua$" or "./lua/mneme/"
@@ -103,7 +103,7 @@ end
 ---@return SceneSpec
 function scene.load(name)
   local path = registry.file("scenes", name, "scene")
-  if source_files.may_load(path) == "named" then source_files.name(path, true) end          -- its core may be the user's, too
+  if trusted_code.may_load(path) == "named" then trusted_code.name(path, true) end          -- its core may be the user's, too
   return scene.new(run(path, "table"))
 end
 

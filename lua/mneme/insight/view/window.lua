@@ -30,7 +30,7 @@ function window.need_display(hint)
   end
 end
 
--- A window as the loop draws on it.  web.lua has another: what users do, its size, whether it takes a page now, and how to show one.
+-- A window as the loop draws on it.  browser_window.lua has another: what users do, its size, whether it takes a page now, and how to show one.
 local Surface = { closes = true }
 Surface.__index = Surface
 function Surface:poll(event) return self.lib.mn_window_poll(self.shown, event) == 1 end

@@ -5,7 +5,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local grid = require "mneme.lab.study.grid"
 local script = require "mneme.runs.script"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local sweep = require "mneme.lab.study.sweep"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
@@ -18,10 +18,10 @@ local sizes = { "", "quick", "full" }
 local function script_of(file, held, given)
   if given then return script.named(given) end
   local path, name = setting_types.show(held.script), setting_types.show(held.study)
-  if source_files.exists(path) and source_files.may_load(path) then return path end
+  if trusted_code.exists(path) and trusted_code.may_load(path) then return path end
   if script.is_experiment(name) then return script.locate(name) end
   errors.usage(("%s: it has runs of the study '%s', whose script %s is not %s"):format(file, name, path,
-    source_files.exists(path) and "known as yours" or "here"), "script=FILE names it")
+    trusted_code.exists(path) and "known as yours" or "here"), "script=FILE names it")
 end
 
 -- What the names of runs say: of each axis the values, in the form that names have; and the seeds.
@@ -70,7 +70,7 @@ end
 ---@return string folder of the study within `outer`, which `unpack` fills
 ---@return fun(): string? unpack as sweep.kept has it
 function kept_file.find(file, given, outer)
-  source_files.folder = outer
+  trusted_code.folder = outer
   local held = result_archive.about(file)
   local path, problem = script_of(file, held, given), nil
   local axes, seeds = parts_of(held.names)

@@ -25,7 +25,7 @@ local provenance = require "mneme.lab.study.provenance"
 local report_results = require "mneme.lab.reports.report_results"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local terminal = require "mneme.base.terminal"
 local markdown = require "mneme.lab.reports.page.markdown"
 local setting_types = require "mneme.base.setting_types"
@@ -118,7 +118,7 @@ local function code(out, study, runs)
   if #rows > 0 then out:table({ report_strings.file, report_strings.what, report_strings.checksum, report_strings.of_how_many }, rows) end
   for _, r in ipairs(runs) do text = text or r.info.script and run_sources.texts(r.run.path, r.info)[r.info.script] end
   if text then out:folded(report_strings.script_text, text)
-  elseif path:find "%.lua$" and files.is_file(path) and source_files.may_load(path) then out:folded(report_strings.script_now, (files.read(path)))
+  elseif path:find "%.lua$" and files.is_file(path) and trusted_code.may_load(path) then out:folded(report_strings.script_now, (files.read(path)))
   elseif path ~= "" then out:paragraphs(report_strings.not_there:format(path), "dim") end
 end
 
@@ -255,7 +255,7 @@ end
 local function find_script(given, study)
   if given then return script.named(given) end
   local path = setting_types.show(study.info.script)
-  if source_files.exists(path) then return path end
+  if trusted_code.exists(path) then return path end
   local ok, found = pcall(script.locate, path:match "([^/]*)$":gsub("%.lua$", ""))
   return ok and found or nil
 end
@@ -281,7 +281,7 @@ local function source_of(o, study)
   local core, changes = nil, {}
   for _, word in ipairs((study.info.runs[1] or {}).words or {}) do core = word:match "^core=.*" or core end
   local since, run, info = changes_since(study)
-  source_files.folder = study.path
+  trusted_code.folder = study.path
   local held = not o.script and declaration_file.read(study.path)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
@@ -289,7 +289,7 @@ local function source_of(o, study)
     if not change.gone and change.kind == "code" then changes[#changes + 1] = report_strings.code_changed:format(change.text) end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
-  local unknown = path and not source_files.may_load(path)
+  local unknown = path and not trusted_code.may_load(path)
   if held and (not path or elsewhere or run_sources.choice == "stored" or unknown) then
     if unknown and run_sources.choice ~= "stored" then
       terminal.note(("mneme: warning: %s: %s is not known as yours, and was not run: claims, figures and texts are those of the folder; script=%s takes its")
@@ -301,7 +301,7 @@ local function source_of(o, study)
   end
   if not path then
     local kept = run and info.script and run_sources.texts(run.path, info)[info.script] and xpcall(run_sources.adopt, errors.handler, run.path, info)
-    if not kept or not source_files.may_load(info.script) then          -- where it is trusted, or the user's own
+    if not kept or not trusted_code.may_load(info.script) then          -- where it is trusted, or the user's own
       terminal.note(("mneme: warning: %s: the script is no longer there, and with it claims, figures and texts; script=FILE names it%s")
         :format(setting_types.show(study.info.script), kept and "; trust=1 runs the copy that the run keeps" or ""))
       return {}
@@ -349,7 +349,7 @@ end
 local function write_report(o)
   local study, swept = load(o.paths)
   if not swept then
-    source_files.folder = o.paths[1]
+    trusted_code.folder = o.paths[1]
     local to = o.out or (#o.paths == 1 and o.paths[1] .. "/report.html" or "report.html")
     local made = report.write(to, study, { unsound = unsound(study) }, { beside = false })
     print(to)

@@ -4,7 +4,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local report_strings = require "mneme.lab.reports.report_strings"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local terminal = require "mneme.base.terminal"
 
 local report_memory = {}
@@ -32,9 +32,9 @@ function report_memory.write(out, study)
     if run.path and not run.kept and #files.list(run.path .. "/where") > 0 and (not best or x > score) then best, score = run, x end
   end
   if not best then return end
-  local before = source_files.folder
+  local before = trusted_code.folder
   local ok, text, episodes = xpcall(told, errors.handler, best.path)
-  source_files.folder = before
+  trusted_code.folder = before
   if ok and text then out:paragraphs(report_strings.remembers_of:format(best.name, episodes, text))
   elseif not ok and text.silent then error(text, 0)
   elseif not ok then terminal.note(("mneme: warning: nothing of the memory of %s in the report: %s"):format(best.name, tostring(text))) end

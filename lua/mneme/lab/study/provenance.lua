@@ -1,7 +1,7 @@
 -- provenance.lua -- is the folder of a run or study as it was written (runs/manifest.lua), each run the one that its study names; what are its code,
 -- data and program now; and were several runs made by one code?  `mneme check` prints all of it; reports and comparisons, whose numbers depend on
 -- it, say what is wrong.
-local checkpoints = require "mneme.runs.checkpoints"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
@@ -43,9 +43,9 @@ function provenance.run(path, of, light)
   if light then return found, "" end
   if imported then found.notes[#found.notes + 1] = ("its settings and results were imported from %s"):format(tostring(of.kept.file))
   else note_code(path, info, found) end
-  local list = checkpoints.list(path)
+  local list = checkpoint_files.list(path)
   for _, at in ipairs(found.ended and {} or list) do
-    local checkpoint, problem = checkpoints.read_unless_damaged(at.path)
+    local checkpoint, problem = checkpoint_files.read_unless_damaged(at.path)
     if not checkpoint and files.is_file(at.path) then found.bad[#found.bad + 1] = problem.message end          -- else it was replaced meanwhile
   end
   return found, ("%d checkpoints, %d source files, %d starts"):format(#list, #run_sources.latest(info).source, #(info.history or {}))

@@ -16,7 +16,7 @@ local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local sealed = require("mneme.base.json").sealed
 local settings_diff = require "mneme.lab.study.settings_diff"
-local source_files = require "mneme.base.source_files"
+local trusted_code = require "mneme.base.trusted_code"
 local setting_types = require "mneme.base.setting_types"
 
 local archive = {}
@@ -294,7 +294,7 @@ function archive.other_code(wanted)
   for _, w in ipairs(wanted) do
     local version, differs = run_sources.latest(w[2].info), false
     for _, entry in ipairs(version.source) do
-      if not source_files.find(entry.path, function(text) return files.crc(text) == entry.checksum end) then
+      if not trusted_code.find(entry.path, function(text) return files.crc(text) == entry.checksum end) then
         differs, names[entry.path:match "[^/]*$"] = true, true
       end
     end

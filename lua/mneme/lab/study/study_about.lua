@@ -1,5 +1,5 @@
 -- study_about.lua -- what a study is before it runs: its axes, how many runs they make, and its claims.
-local seed_list = require "mneme.runs.seed_list"
+local parse_seeds = require "mneme.runs.parse_seeds"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
 
@@ -20,7 +20,7 @@ end
 function study_about.count(spec, size)
   local points = 1
   for name, axis in pairs(spec.axes) do points = points * #grid.list(name, axis, size ~= "" and size or nil) end
-  local seeds = #seed_list("study", tostring(spec.seeds[size] or spec.seeds[1] or 1))
+  local seeds = #parse_seeds("study", tostring(spec.seeds[size] or spec.seeds[1] or 1))
   return points * seeds, points, seeds
 end
 

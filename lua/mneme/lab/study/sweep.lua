@@ -19,7 +19,7 @@ local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local space = require "mneme.lab.search.space"
 local aggregate = require "mneme.lab.study.aggregate"
-local seed_list = require "mneme.runs.seed_list"
+local parse_seeds = require "mneme.runs.parse_seeds"
 local terminal = require "mneme.base.terminal"
 local tuning = require "mneme.lab.study.tuning"
 local study = require "mneme.lab.study.study"
@@ -90,8 +90,8 @@ function sweep.plan(o, words)
   end
   local fixed = script.setting(survey.words, "seed")
   if o.seeds and (seeds or fixed) then errors.usage "sweep: seed= and seeds=, expected one of them" end
-  if o.seeds then seeds = seed_list("sweep", o.seeds) end
-  seeds = seeds or fixed and { cfg.seed } or seed_list("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
+  if o.seeds then seeds = parse_seeds("sweep", o.seeds) end
+  seeds = seeds or fixed and { cfg.seed } or parse_seeds("sweep", tostring(size and spec.seeds[size] or spec.seeds[1] or 1))
   local common = {}                              -- a study of another experiment adds its own settings in each run
   if spec.of and size then common[1] = size .. "=1" end
   for _, word in ipairs(setting_types.without(survey.given and given_of(survey) or survey.words, "seed")) do common[#common + 1] = word end

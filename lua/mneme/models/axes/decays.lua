@@ -3,7 +3,7 @@
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local decays = {}
+local decays = { GLA_POWER = 16 }        -- GLA's gate keeps sigma(.)^(1/16): one that begins half open 0.958
 
 ---@class Decay
 ---@field doc string what is kept, as equations of the gates b and g
@@ -43,9 +43,9 @@ decays.list = {
     doc = "keep_v = exp(-b),  keep_k = exp(-g)", source = "gates as time steps of dC/dt = -C: Dao and Gu 2024, Mamba-2, with A = -1",
     keep = function(beta, gamma) return beta and ops.exp(-beta), gamma and ops.exp(-gamma) end,
   },
-  gla = {                                          -- the power makes gates that begin half open keep 0.958
+  gla = {
     doc = "keep_k = (1-g)^(1/16);  b only writes", source = "Yang et al. 2024, Gated Linear Attention: sigma(.)^(1/16)", needs = { "gamma" },
-    keep = function(_, gamma) return nil, ops.exp(ops.log(ops.clamp { x = 1 - gamma, lo = 1e-6 }) * (1 / 16)) end,
+    keep = function(_, gamma) return nil, ops.exp(ops.log(ops.clamp { x = 1 - gamma, lo = 1e-6 }) * (1 / decays.GLA_POWER)) end,
   },
 }
 

@@ -1,4 +1,4 @@
--- checkpoints.lua -- writes, lists and reads the checkpoints of a run: RUN/checkpoints/step-N.safetensors.  A file appears whole or not at
+-- checkpoint_files.lua -- writes, lists and reads the checkpoints of a run: RUN/checkpoints/step-N.safetensors.  A file appears whole or not at
 -- all, and holds no clock, path or host: equal runs give equal files.
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -9,14 +9,14 @@ local safetensors = lazy "mneme.tensor.safetensors"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 
-local checkpoints = {}
+local checkpoint_files = {}
 
 -- ---- writing ----
 
 ---Keep the newest ones and the best (the later of equals).
 ---@param list table[] those that a run has; changed
 ---@param kept integer how many of the newest
-function checkpoints.prune(list, kept)
+function checkpoint_files.prune(list, kept)
   local best
   for _, at in ipairs(list) do
     if at.score and (not best or at.score >= best.score) then best = at end
@@ -32,12 +32,12 @@ end
 
 ---Write one; older ones but the last ones and the best go.
 ---@param path string the run's folder
----@param list table[] those that it has: see checkpoints.list; changed
+---@param list table[] those that it has: see checkpoint_files.list; changed
 ---@param state table { step, score = number?, lines = of the log, counters = whatever JSON can hold }
 ---@param tensors table[] { name, Tensor } or { name =, dtype =, shape =, data = }
 ---@param kept integer how many of the newest stay
 ---@param after string[] files that reach the disk before the checkpoint appears: see files.write
-function checkpoints.write(path, list, state, tensors, kept, after)
+function checkpoint_files.write(path, list, state, tensors, kept, after)
   local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
   local metadata, folder = { format = "mneme-checkpoint-1", state = json.encode(state) }, path .. "/checkpoints"
   local at = { step = state.step, path = file, score = state.score }
@@ -51,14 +51,14 @@ function checkpoints.write(path, list, state, tensors, kept, after)
   end
   if #list > 0 and list[#list].step == state.step then list[#list] = nil end
   list[#list + 1] = at
-  checkpoints.prune(list, kept)
+  checkpoint_files.prune(list, kept)
 end
 
 -- ---- reading ----
 
 ---Those of a run's folder, oldest first.
 ---@return { step: number, path: string }[]
-function checkpoints.list(path)
+function checkpoint_files.list(path)
   local list = {}
   for _, name in ipairs(files.list(path .. "/checkpoints")) do
     local step = tonumber(name:match "^step%-(%d+)%.safetensors$")
@@ -73,7 +73,7 @@ end
 ---@param key string what it is called
 ---@param most number?
 ---@return number n
-function checkpoints.whole(path, key, n, most)
+function checkpoint_files.whole(path, key, n, most)
   most = most or 2 ^ 53
   if type(n) ~= "number" or n < 0 or n % 1 ~= 0 or n > most then
     errors.fail(("%s: damaged: %s is %s, expected a whole number"):format(path, key, setting_types.show(n)) .. (most < 2 ^ 53
@@ -84,7 +84,7 @@ end
 
 ---Read one; an error if it is damaged.
 ---@return table { step, score, lines of the log, counters, tensors, path }
-function checkpoints.read(path)
+function checkpoint_files.read(path)
   local file = safetensors.load(path)
   local metadata = file.metadata
   sealed.need(path, tonumber((metadata.format or ""):match "^mneme%-checkpoint%-(%d+)$"), 1)
@@ -93,7 +93,7 @@ function checkpoints.read(path)
   end
   local state = json.decode(metadata.state or "", path)
   if type(state) ~= "table" then errors.fail(path .. ": damaged: it has no state") end
-  for _, key in ipairs { "step", "lines" } do checkpoints.whole(path, key, state[key]) end
+  for _, key in ipairs { "step", "lines" } do checkpoint_files.whole(path, key, state[key]) end
   if type(state.counters) ~= "table" or state.score ~= nil and type(state.score) ~= "number" then
     errors.fail(path .. ": damaged: its counters are not a table, or its score is not a number")
   end
@@ -103,8 +103,8 @@ end
 
 ---A checkpoint, or nil and what is wrong with the file: damaged, or no longer there.  What is there and cannot be read
 ---at all, for want of memory or because of a disk, may be whole: passing it over would lose it, so that is an error.
-function checkpoints.read_unless_damaged(path)
-  local ok, result = xpcall(checkpoints.read, errors.handler, path)
+function checkpoint_files.read_unless_damaged(path)
+  local ok, result = xpcall(checkpoint_files.read, errors.handler, path)
   if ok then return result end
   local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
     and not result.message:find(sealed.NEWER, 1, true)
@@ -112,4 +112,4 @@ function checkpoints.read_unless_damaged(path)
   return nil, result
 end
 
-return checkpoints
+return checkpoint_files

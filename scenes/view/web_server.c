@@ -1,4 +1,4 @@
-/* web.c -- what a window is, behind a port of this machine: pages go out as bytes that painter.js paints, keys and the
+/* web_server.c -- what a window is, behind a port of this machine: pages go out as bytes that painter.js paints, keys and the
 ** pointer come back as events.  The only file that includes libmicrohttpd, which is loaded when the first page is served.
 **
 **   GET  /?token=T     the document

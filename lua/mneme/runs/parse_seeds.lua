@@ -1,4 +1,4 @@
--- seed_list.lua -- parses `seeds=...`: 10 (1 to 10), 3..7, or 1,5,9.
+-- parse_seeds.lua -- parses `seeds=...`: 10 (1 to 10), 3..7, or 1,5,9.
 local errors = require "mneme.base.errors"
 
 local LARGEST = 2 ^ 53             -- above, numbers of Lua are not whole

@@ -1,4 +1,4 @@
--- web.lua -- a window in a browser: the loop of window.lua, whose pages go to browser.js as lists of shapes, by the server of scenes/view/web.c.
+-- browser_window.lua -- a window in a browser: the loop of window.lua, whose pages browser.js gets as lists of shapes, served by scenes/view/web_server.c.
 local ffi = require "ffi"
 local addresses = require "mneme.insight.view.addresses"
 local engine = require "mneme.base.engine"
@@ -11,8 +11,8 @@ local window = require "mneme.insight.view.window"
 ffi.cdef "int gethostname(char *name, size_t bytes);"
 
 local C = engine.C
-local web = {}
-local here = debug.getinfo(1, "S").source:match "^@(.*)web%.lua$" or "./lua/mneme/insight/view/"
+local browser_window = {}
+local here = debug.getinfo(1, "S").source:match "^@(.*)browser_window%.lua$" or "./lua/mneme/insight/view/"
 local PORT, PORTS = 8650, 50                 -- where a free one is looked for, so that a forwarded port serves again
 local LEAST, MOST = 320, 8192                -- pixels of a side of a page
 local PAUSED, ALONE = 0.5, 1                 -- seconds between two looks at the clock while nothing moves, and while nobody looks
@@ -85,17 +85,17 @@ local function serve(lib, html, secret, wanted)
 end
 
 ---What a browser loads: it then asks for pages.
-function web.document() return form:format(files.read(here .. "painter.js"), files.read(here .. "browser.js")) end
+function browser_window.document() return form:format(files.read(here .. "painter.js"), files.read(here .. "browser.js")) end
 
 ---Show a client to browsers, at a port of this machine and to those who have the link, until Ctrl-C.
 ---@param client table see window.lua
 ---@param o table web = a port, 1: any that is free; width, height of a page until a browser says its own, theme, scale
-function web.run(client, o)
+function browser_window.run(client, o)
   local lib, secret = scene.library(), token()
   if not pcall(function() return lib.mn_web_new end) then
     errors.fail("this build has no server for browsers", "make deps, then make")
   end
-  local surface = setmetatable({ client = client, lib = lib, server = serve(lib, web.document(), secret, o.web > 1 and o.web or nil),
+  local surface = setmetatable({ client = client, lib = lib, server = serve(lib, browser_window.document(), secret, o.web > 1 and o.web or nil),
     width = o.width, height = o.height, fine = 1 }, Surface)
   local port = lib.mn_web_port(surface.server)
   print(("http://localhost:%d/?token=%s"):format(port, secret))
@@ -106,4 +106,4 @@ function web.run(client, o)
   window.show(client, o, surface, function() lib.mn_web_free(surface.server) end)
 end
 
-return web
+return browser_window

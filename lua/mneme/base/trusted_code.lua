@@ -1,5 +1,5 @@
--- source_files.lua -- loads the Lua files of users, and notes each: a run keeps what it was made by (runs/run_sources.lua).  Code runs if it comes
--- with Mneme, if the command line names it, if a run that the user started on this machine was made by it (checksums in the user's state folder),
+-- trusted_code.lua -- may a Lua file run?  Loads those of users, and notes each: a run keeps what it was made by (runs/run_sources.lua).  Code runs
+-- if it comes with Mneme, if the command line names it, if a run that the user started on this machine was made by it (checksums in the user's state folder),
 -- or with trust=1; wherever it lies, other code is a program of somebody else.  Text only, no bytecode.
 local ffi = require "ffi"
 local lfs = require "lfs"
@@ -8,7 +8,7 @@ local luajit_pairs = require "mneme.base.luajit_pairs"
 
 ffi.cdef "char *realpath(const char *path, char *resolved);  void free(void *p);"
 
-local source_files = {
+local trusted_code = {
   folder = nil,                -- the run or study folder that code is loaded for: what it names, the user did not
   free = true,                 -- code runs that the script of the command line, or plain luajit, loads
   trusted = false,             -- trust=1: any code runs
@@ -18,7 +18,7 @@ local source_files = {
 }
 local MOST_DEEP = 64           -- parts of a path of which the ends are looked for
 
-local here = debug.getinfo(1, "S").source:match "^@(.*)base/source_files%.lua$" or "./lua/mneme/"
+local here = debug.getinfo(1, "S").source:match "^@(.*)base/trusted_code%.lua$" or "./lua/mneme/"
 local noted, order = {}, {}    -- path -> text; paths in the order in which they were loaded
 local data = {}                -- path -> true: data files that were read
 local written = {}             -- path -> true: files that scripts write are none of their data
@@ -69,12 +69,12 @@ end
 
 ---Notes that code has changed since the stored run.
 ---@param before string? its text then
-function source_files.note_edited(path, before) source_files.edited[plain(path)] = before and known_as(before) ~= nil end
+function trusted_code.note_edited(path, before) trusted_code.edited[plain(path)] = before and known_as(before) ~= nil end
 
 ---A run of the user's own is made by this code: it is the user's from now on, wherever it lies.
 ---@param code { path: string, text: string }[]
 ---@return string? problem why it is so for this process alone
-function source_files.remember(code)
+function trusted_code.remember(code)
   local path, lines = list_file(), {}
   for _, file in ipairs(code) do
     local as, name = known_as(file.text)
@@ -98,21 +98,21 @@ end
 
 ---The user named this file: it may run, and what it requires.
 ---@param script boolean? it is the script of the command line: so may all that is loaded for it
-function source_files.name(path, script)
+function trusted_code.name(path, script)
   path = real(path)
   named[path] = true
-  source_files.free = source_files.free or script == true and not shipped(path)
+  trusted_code.free = trusted_code.free or script == true and not shipped(path)
 end
 
 ---Code runs from now on only where it comes with Mneme, the user has run it before, or these words name it.
 ---@param list string[] of the command line
-function source_files.only_named(list)
-  source_files.free = false
+function trusted_code.only_named(list)
+  trusted_code.free = false
   for _, word in ipairs(list) do
     local key, value = require("mneme.base.setting_types").pair(word)
     for part in (value or word):gmatch "[^,{}%s\"']+" do
       local python = part:match "^gym:(.*%.py):"
-      if python or part:find "%.lua$" then source_files.name(python or part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key
+      if python or part:find "%.lua$" then trusted_code.name(python or part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key
         or true end
     end
   end
@@ -121,7 +121,7 @@ end
 ---A file that is here: `path`, or one of the installation whose path ends as it does.
 ---@param wanted fun(text: string): boolean is its content the right one?
 ---@param only_shipped boolean?
-function source_files.find(path, wanted, only_shipped)
+function trusted_code.find(path, wanted, only_shipped)
   local text, tail, deep = not only_shipped and text_of(path), path:gsub("^/+", ""), 0
   while not (text and wanted(text)) do
     deep = deep + 1
@@ -132,43 +132,53 @@ function source_files.find(path, wanted, only_shipped)
   return true
 end
 
----May code run?  "named": the command line names it, or what requires it; "known": it comes with Mneme, or the user has run it; nil: it may not.
----@param copy boolean? it is a run's copy of the file
----@param by string? as what the file that requires it may
----@return string?
-function source_files.allowed(path, text, copy, by)
-  local at, free = not copy and real(path), source_files.free
+-- May code run?  "named": the command line names it, or what requires it; "known": it comes with Mneme, or the user has run it; nil: it may not.
+-- `copy`: it is a run's copy of the file; `by`: as what the file that requires it may.
+local function allowed(path, text, copy, by)
+  local at, free = not copy and real(path), trusted_code.free
   local word = at and words[path:match "([^/]*)%.lua$"]
-  if free and not source_files.folder or named[at] or by == "named" or at and free and source_files.edited[plain(path)]
-    or word and (not source_files.folder or word .. "s" == at:match "([^/]*)/[^/]*$") then return "named" end
-  if source_files.trusted or at and shipped(at) or known_as(text)
-    or source_files.find(path, function(other) return other == text end, true) then return "known" end
+  if free and not trusted_code.folder or named[at] or by == "named" or at and free and trusted_code.edited[plain(path)]
+    or word and (not trusted_code.folder or word .. "s" == at:match "([^/]*)/[^/]*$") then return "named" end
+  if trusted_code.trusted or at and shipped(at) or known_as(text)
+    or trusted_code.find(path, function(other) return other == text end, true) then return "known" end
 end
 
----Would source_files.load run this file?
----@return string? as what: see source_files.allowed
-function source_files.may_load(path)
+-- What stands at a path: its text (nil: there is none), where that lies, and is it a run's copy?
+local function text_at(path)
   local copy = stored[plain(path)]
-  local text = copy and copy.text or text_of(path)
-  return not text and "known" or source_files.allowed(path, text, copy ~= nil)
+  if copy then return copy.text, copy.name, true end
+  return text_of(path), path, false
+end
+
+-- The text of a file (nil: there is none), where that lies, and as what it may run; an error, if it may not.
+local function allowed_text(path, by)
+  local text, name, copy = text_at(path)
+  local as = text and allowed(path, text, copy, by)
+  if as or not text then return text, name, as end
+  local problem, folder = trusted_code.remember {}, trusted_code.folder
+  errors.usage((folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run"):format(folder or "", name),
+    "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
+end
+
+---Would trusted_code.load run this file?
+---@return string? as what: "named" on the command line, or "known" as Mneme's or the user's
+function trusted_code.may_load(path)
+  local text, _, copy = text_at(path)
+  return not text and "known" or allowed(path, text, copy)
 end
 
 ---Where code of another language stands that may run and is noted as loaded: at its path, or a run's copy that stands in for it.
 ---@param by string? the file that imports it
 ---@return string? at nil: there is no such file
-function source_files.place(path, by)
-  local copy = stored[plain(path)]
-  local text = copy and copy.text or text_of(path)
-  if not text then return nil end
-  if not source_files.allowed(path, text, copy ~= nil, by and source_files.may_load(by)) then
-    errors.usage(path .. " is not known as yours, and was not run", "trust=1 runs it") end
-  source_files.note(path, text)
-  return copy and copy.name or path
+function trusted_code.place(path, by)
+  local text, name = allowed_text(path, by and trusted_code.may_load(by))
+  if text then trusted_code.note(path, text) end
+  return text and name
 end
 
 ---Notes a file that was loaded by other means.
 ---@param text string its content
-function source_files.note(path, text)
+function trusted_code.note(path, text)
   path = plain(path)
   if within(real(path), library) then return end
   if not noted[path] then order[#order + 1] = path end
@@ -176,24 +186,23 @@ function source_files.note(path, text)
 end
 
 ---Where a data file is read: at its path, or at that of a run's copy.
-function source_files.data_at(path) return stored_data[plain(path)] or path end
+function trusted_code.data_at(path) return stored_data[plain(path)] or path end
 
 ---Notes a data file that is read.
-function source_files.note_data(path)
-  if stored_data[plain(path)] then data[plain(path)] = true end
-  local file = is_file(path) and real(path)
-  if not file or written[plain(path)] then return end
-  if source_files.folder and within(file, real(source_files.folder)) then return end
-  data[plain(path)] = true
+---@return string at where it is read: see trusted_code.data_at
+function trusted_code.note_data(path)
+  local short, own = plain(path), trusted_code.folder
+  if stored_data[short] or is_file(path) and not written[short] and not (own and within(real(path), real(own))) then data[short] = true end
+  return trusted_code.data_at(path)
 end
 
 ---Notes a file that a script writes.
-function source_files.note_written(path) written[plain(path)], data[plain(path)], stored_data[plain(path)] = true, nil, nil end
+function trusted_code.note_written(path) written[plain(path)], data[plain(path)], stored_data[plain(path)] = true, nil, nil end
 
 ---The Lua files that were loaded and the data files that were read, in a fixed order.
 ---@return { path: string, text: string }[] code
 ---@return string[] data
-function source_files.list()
+function trusted_code.list()
   local code, paths = {}, {}
   for i, path in ipairs(order) do code[i] = { path = path, text = noted[path] } end
   for path in pairs(data) do paths[#paths + 1] = path end
@@ -202,17 +211,17 @@ function source_files.list()
 end
 
 ---How many files were noted.
-function source_files.count()
-  local code, paths = source_files.list()
+function trusted_code.count()
+  local code, paths = trusted_code.list()
   return #code + #paths
 end
 
 ---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
 ---@param copies { path: string, text: string, name: string }[] name: where the text is, for messages
 ---@param data_copies table<string, string>? of data files: where each is read
-function source_files.begin(folder, copies, data_copies)
+function trusted_code.begin(folder, copies, data_copies)
   local changed = next(stored_data) ~= nil or next(data_copies or {}) ~= nil
-  source_files.folder, stored, stored_data = folder, {}, {}
+  trusted_code.folder, stored, stored_data = folder, {}, {}
   for _, copy in ipairs(copies) do stored[plain(copy.path)] = copy end
   for path, at in pairs(data_copies or {}) do stored_data[plain(path)] = at end
   for _, path in ipairs(order) do
@@ -220,45 +229,35 @@ function source_files.begin(folder, copies, data_copies)
     if now and now ~= noted[path] then changed = true end
   end
   if not changed then return end
-  source_files.generation = source_files.generation + 1
+  trusted_code.generation = trusted_code.generation + 1
   for name in pairs(modules) do package.loaded[name] = nil end
 end
 
 ---The texts that stand in for files, by path.
-function source_files.copies() return stored end
+function trusted_code.copies() return stored end
 
 ---Is there such a file, or a text that stands in for it?
-function source_files.exists(path) return stored[plain(path)] ~= nil or is_file(path) end
+function trusted_code.exists(path) return stored[plain(path)] ~= nil or is_file(path) end
 
 ---Loads a Lua file.
----@param by string? as what the file that requires it may run: see source_files.allowed
+---@param by string? as what the file that requires it may run: see trusted_code.may_load
 ---@return function? chunk nil: it has an error
 ---@return string? problem
-function source_files.load(path, by)
-  local instead = stored[plain(path)]
-  local text, name = instead and instead.text, instead and instead.name or path
-  if not instead then
-    local file, problem = io.open(path, "rb")
-    if not file then return nil, "cannot open " .. problem end
-    text = file:read "*a"
-    file:close()
-    if not text then return nil, "cannot read " .. path end
-  end
-  local as = source_files.allowed(path, text, instead ~= nil, by)
-  if not as then
-    local problem, folder = source_files.remember {}, source_files.folder
-    errors.usage((folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run"):format(folder or "", name),
-      "trust=1 runs it" .. (problem and "; Mneme cannot note which code is yours: " .. problem or ""))
+function trusted_code.load(path, by)
+  local text, name, as = allowed_text(path, by)
+  if not text then
+    local _, problem = io.open(path, "rb")
+    return nil, problem and "cannot open " .. problem or "cannot read " .. path
   end
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
-  source_files.note(path, text)
+  trusted_code.note(path, text)
   chunks["@" .. name] = as
   if as == "named" then
     local before, key = known_as(text)
     known[key] = before or "here"
   end
   local chunk, problem = load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
-  return chunk and setfenv(chunk, source_files.globals), problem
+  return chunk and setfenv(chunk, trusted_code.globals), problem
 end
 
 -- As what the nearest file of the user's on the stack may run.
@@ -268,7 +267,7 @@ local function caller()
     level = level + 1
     about = debug.getinfo(level, "S")
   end
-  return about and chunks[about.source] or source_files.free and "named" or nil
+  return about and chunks[about.source] or trusted_code.free and "named" or nil
 end
 
 local ours = { mneme = true, lfs = true, bit = true, ffi = true, jit = true }          -- modules that no file here stands in for
@@ -278,7 +277,7 @@ local function local_module(name)
   if ours[name:match "^[^.]*"] then return nil end
   for template in ("./?.lua;" .. package.path):gmatch "[^;]+" do
     local path = template:gsub("%?", (name:gsub("%.", "/")))
-    if source_files.exists(path) then
+    if trusted_code.exists(path) then
       return (stored[plain(path)] or path:sub(1, 1) ~= "/" or within(real(path), real ".")) and path or nil
     end
   end
@@ -298,43 +297,38 @@ local function missing_module(name)
   error(said, 3)
 end
 
--- Notes a data file; where is it read?
-local function reads(path)
-  if type(path) ~= "string" then return path end
-  source_files.note_data(path)
-  return source_files.data_at(path)
-end
+local function reads(path) return type(path) == "string" and trusted_code.note_data(path) or path end
 
 -- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
 local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next }
 globals.io = setmetatable({
   open = function(path, mode)
     if not mode or mode == "r" or mode == "rb" then path = reads(path)
-    elseif type(path) == "string" then source_files.note_written(path) end
+    elseif type(path) == "string" then trusted_code.note_written(path) end
     return io.open(path, mode)
   end,
   lines = function(path, ...) return io.lines(reads(path), ...) end }, { __index = io })
 function globals.loadfile(path, ...)
   if type(path) ~= "string" or select("#", ...) > 0 then return loadfile(path, ...) end
-  return source_files.load(path, caller())
+  return trusted_code.load(path, caller())
 end
 function globals.dofile(path)
   local chunk, problem = globals.loadfile(path)
   if not chunk then error(problem, 2) end
   return chunk()
 end
-source_files.globals = setmetatable(globals, { __index = _G, __newindex = _G })
+trusted_code.globals = setmetatable(globals, { __index = _G, __newindex = _G })
 
 local installed = false
 
 ---Makes require of scripts note what it loads.
-function source_files.install()
+function trusted_code.install()
   if installed then return end
   installed = true
   table.insert(package.loaders, 2, function(name)
     local path = local_module(name)
     if not path then return nil end
-    local chunk, problem = source_files.load(path, caller())
+    local chunk, problem = trusted_code.load(path, caller())
     if not chunk then error(problem, 0) end
     modules[name] = path
     return chunk
@@ -342,4 +336,4 @@ function source_files.install()
   table.insert(package.loaders, missing_module)
 end
 
-return source_files
+return trusted_code
