@@ -43,6 +43,7 @@ void mn_parallel_ops(mn_ctx *mn, int n, mn_job *f, void *arg) {
 
 unsigned mn_flush_all(mn_ctx *mn) {
   mn_workspace *w = mn_work(mn);
+  if (w->in_plan && !w->in_batch_parallel) return ~0u;          /* to ask takes as long as a small op */
   const unsigned before = mn_flush();              /* first: this thread is one of OpenMP's, too */
   if (!w->flushes && w->threads > 1) {             /* its others keep it */
     MN_PRAGMA(omp parallel num_threads(w->threads))

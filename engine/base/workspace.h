@@ -20,6 +20,7 @@ typedef struct mn_workspace {
   mn_pool *pool;                 /* NULL until small work is shared out */
   bool in_batch_parallel;        /* now each thread runs ops of its own: graph/plan_parallel.c */
   bool flushes;                  /* OpenMP's threads flush denormals (denormals.h) */
+  bool in_plan;                  /* so does this one, until the plan that runs has run */
   float *scratch[MN_SCRATCHES];
   long scratch_n[MN_SCRATCHES];
   uint32_t scratch_version;      /* raised when one of them moves */

@@ -282,8 +282,12 @@ static int run(mn_plan *p, int t0, int t1) {
 }
 
 int mn_plan_run(mn_plan *p, int t0, int t1) {
+  mn_workspace *w = mn_work(p->ctx);
   const unsigned before = mn_flush_all(p->ctx);      /* once for all of its ops */
+  const bool outer = w->in_plan;
+  w->in_plan = true;
   const int failed = run(p, t0, t1);
+  w->in_plan = outer;
   mn_unflush(before);
   return failed;
 }

@@ -140,11 +140,17 @@ static void narrow_columns(int M, int N, int K, const float *A, int lda, const f
 
 /* Rows m0 .. m1-1 of the product of a column and a row: as the kernel has it, whose sums begin with 0 and are then added to C. */
 static void one_deep(int m0, int m1, int N, const float *A, int step, const float *B, float *C, int ldc, bool add) {
-  for (int m = m0; m < m1; m++) {
+  int n = 0;
+  for (; n + MN_LANES <= N; n += MN_LANES) {
+    const mn_lanes b = mn_load(B + n);
+    float *c = C + (long)m0 * ldc + n;
+    if (add) for (int m = m0; m < m1; m++, c += ldc) mn_store(c, mn_load(c) + (A[(long)m * step] * b + mn_splat(0)));
+    else for (int m = m0; m < m1; m++, c += ldc) mn_store(c, A[(long)m * step] * b + mn_splat(0));
+  }
+  for (int m = m0; n < N && m < m1; m++) {
     const float a = A[(long)m * step];
     float *c = C + (long)m * ldc;
-    if (add) MN_PRAGMA(omp simd) for (int n = 0; n < N; n++) c[n] += a * B[n] + 0.0f;
-    else MN_PRAGMA(omp simd) for (int n = 0; n < N; n++) c[n] = a * B[n] + 0.0f;
+    for (int j = n; j < N; j++) c[j] = add ? c[j] + (a * B[j] + 0.0f) : a * B[j] + 0.0f;
   }
 }
 

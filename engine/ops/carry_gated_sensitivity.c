@@ -13,7 +13,7 @@ enum { NONE, RELU, ELU1 };
 typedef struct window {
   int T, B, N, R, D, F, act;
   long all, from;                                   /* of a state: numbers of an environment, its first element */
-  const float *state, *wave, *panels;
+  const float *state, *x, *wave, *panels;
   const uint8_t *done;
   float *S, *work;
   const int32_t *rows;
@@ -151,6 +151,25 @@ static void multiply(const window *w, const block *at, int t0, int rows, const f
   }
 }
 
+/* A block's only step: S = left S + g [x, 1] in one pass, each product rounded as where S is scaled and added to apart.  vectors: of a row of x,
+** a constant; 0: any number. */
+MN_INLINE void carry_one(const window *w, const block *at, const float *left, const float *g, const int vectors) {
+  const float *x = w->x + (long)at->b * w->D;
+  for (int f = 0; f < w->F; f++, g += ROWS * BLOCK) {
+    float *S = S_of(w, at, f);
+    for (int k = 0; k < at->n; k++, S += w->R) {
+      const float keep = left[k], add = g[k];
+      if (keep == 0) memset(S, 0, sizeof(float) * (size_t)w->R);              /* an episode began: whatever was there, it is over */
+      for (int v = 0; v < vectors; v++) {
+        const mn_lanes more = add * mn_load(x + v * MN_LANES) + mn_splat(0);
+        mn_store(S + v * MN_LANES, keep * mn_load(S + v * MN_LANES) + mn_splat(0) + more);
+      }
+      if (!vectors) MN_PRAGMA(omp simd) for (int j = 0; j < w->D; j++) S[j] = keep * S[j] + 0.0f + (add * x[j] + 0.0f);
+      if (w->R > w->D) S[w->D] = keep * S[w->D] + 0.0f + (add + 0.0f);
+    }
+  }
+}
+
 static void job(void *arg, int number, int worker) {
   const window *w = arg;
   const int blocks = (w->N + BLOCK - 1) / BLOCK, i = number % blocks * BLOCK;
@@ -160,6 +179,15 @@ static void job(void *arg, int number, int worker) {
   float left[BLOCK], later[BLOCK] = { 0 }, sum[MOST][BLOCK] = { { 0 } };
   for (int f = 0; f < w->F; f++) at.step[f] = step_of(w->rows + (long)f * w->N + i, at.n);
   run(w, &at, before, left);
+  for (int k = 0; k < at.n; k++) later[k] = 1;
+  if (w->T == 1) {
+    step_back(w, &at, 0, before[0], later, g, sum);
+    if (w->D == MN_LANES) carry_one(w, &at, left, g, 1);
+    else if (w->D == 2 * MN_LANES) carry_one(w, &at, left, g, 2);
+    else if (w->D == 4 * MN_LANES) carry_one(w, &at, left, g, 4);
+    else carry_one(w, &at, left, g, 0);
+    return;
+  }
   for (int f = 0; f < w->F; f++) {
     float *S = S_of(w, &at, f);
     for (int k = 0; k < at.n; k++, S += w->R) {
@@ -167,7 +195,6 @@ static void job(void *arg, int number, int worker) {
       else MN_PRAGMA(omp simd) for (int j = 0; j < w->R; j++) S[j] *= left[k];
     }
   }
-  for (int k = 0; k < at.n; k++) later[k] = 1;
   for (int end = w->T, t; end > 0 && any(later); end = t) {                   /* where nothing is left of a step, there is nothing before it */
     const int begin = end > ROWS ? end - ROWS : 0;
     for (t = end; t > begin && (t % 8 || any(later)); t--) step_back(w, &at, t - 1, before[t - 1], later, g + (long)(t - 1 - begin) * BLOCK, sum);
@@ -181,15 +208,15 @@ static void job(void *arg, int number, int worker) {
 
 static void forward(mn_call *c) {
   window w = { .T = steps(c), .B = DIM(c, 'B'), .N = DIM(c, 'N'), .R = DIM(c, 'R'), .D = DIM(c, 'D'), .from = (long)OPT(c, 0),
-    .act = (int)OPT(c, 1), .all = c->in[IN_STATE].n / DIM(c, 'B'), .state = c->in[IN_STATE].data, .wave = c->in[IN_WAVE].data,
+    .act = (int)OPT(c, 1), .all = c->in[IN_STATE].n / DIM(c, 'B'), .state = c->in[IN_STATE].data, .x = c->in[IN_X].data, .wave = c->in[IN_WAVE].data,
     .done = c->in[IN_DONE].u8, .S = c->in[IN_S].data, .rows = c->in[IN_ROWS].i32 };
   for (int in = IN_V; in <= IN_P_GAMMA; in++) {
     if (!c->in[in].data) continue;
     w.factor[w.F].a = c->in[in].data, w.factor[w.F].O = c->in[in].shape[2], w.factor[w.F++].in = in;
   }
   const int across = mn_panels(w.D), jobs = w.B * ((w.N + BLOCK - 1) / BLOCK);
-  float *panels = mn_scratch(c->ctx, 0, (long)w.B * across * w.T * MN_PANEL);
-  for (int b = 0; b < w.B; b++)
+  float *panels = w.T > 1 ? mn_scratch(c->ctx, 0, (long)w.B * across * w.T * MN_PANEL) : NULL;
+  for (int b = 0; panels && b < w.B; b++)
     for (int p = 0; p < across; p++)
       mn_pack_panel(c->in[IN_X].data + (long)b * w.D + p * MN_PANEL, w.B * w.D, w.T, w.D - p * MN_PANEL < MN_PANEL ? w.D - p * MN_PANEL : MN_PANEL, false,
                     panels + ((long)b * across + p) * w.T * MN_PANEL);

@@ -21,8 +21,15 @@ static void forward(mn_call *c) {
   c->in[IN_SUM].data[0] = (float)total;
 }
 
+/* A step's traces are some forty leaves, most of them small. */
+static int together(mn_call *const *calls, int n, bool back) {
+  (void)back;
+  for (int i = 0; i < n; i++) forward(calls[i]);
+  return n;
+}
+
 const mn_op mn_op_eligibility_trace = {
   .sig = "w[...] z[...] sum[1] -> | decay=1 first=0",
   .doc = "z = decay z + gradient of w, in place; adds the sum of |z| to `sum`, which the first of several leaves (first=1) sets (Sutton 1988)",
-  .time = MN_WHOLE, .off_tape = true, .writes = 1 << IN_Z | 1 << IN_SUM, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .writes = 1 << IN_Z | 1 << IN_SUM, .forward = forward, .fuse = together,
 };

@@ -24,9 +24,16 @@ static void forward(mn_call *c) {
   }
 }
 
+/* A step moves some forty leaves, most of them small. */
+static int together(mn_call *const *calls, int n, bool back) {
+  (void)back;
+  for (int i = 0; i < n; i++) forward(calls[i]);
+  return n;
+}
+
 const mn_op mn_op_obgd = {
   .sig = "w[...] z[B,...] delta[B] sum[B] over[B]:bit -> | lr=1 kappa=2",
   .doc = "w += mean over streams of lr / max(1, max(|delta|, 1) lr kappa sum) delta z, in place; then z = 0 where over is 1 (Elsayed et al. "
          "2024, overshooting-bounded gradient descent); sum: of |z| over all leaves",
-  .time = MN_WHOLE, .off_tape = true, .writes = 1 << IN_W | 1 << IN_Z, .forward = forward,
+  .time = MN_WHOLE, .off_tape = true, .writes = 1 << IN_W | 1 << IN_Z, .forward = forward, .fuse = together,
 };
