@@ -92,6 +92,29 @@ t.test("docs: every command, experiment, environment and topic that a page names
   t.ok(found > 80, found .. " commands were found")
 end)
 
+t.test("docs: every function and module of `mn` that a page names is there, or is made by it", function()
+  local mn, wrong, found, own = require "mneme", {}, 0, { cube = true, leak = true, NAME = true }          -- ops that a page writes
+  local function there(name)
+    local at = mn
+    for part in name:gmatch "[%w_]+" do
+      if own[part] then return true end
+      local ok, value = pcall(function() return at[part] end)
+      if not ok or value == nil then return false end
+      at = value
+    end
+    return true
+  end
+  for _, page in ipairs(pages) do
+    local text = files.read(root .. page)
+    for name in text:gmatch "%f[%w_.]mn%.([%a_][%w_.]*)" do
+      name, found = name:gsub("%.+$", ""), found + 1
+      if not text:find("mn." .. name .. " = ", 1, true) and not there(name) then wrong[#wrong + 1] = page .. ": mn." .. name end
+    end
+  end
+  t.ok(#wrong == 0, "names that are not there:\n  " .. table.concat(wrong, "\n  "))
+  t.ok(found > 200, found .. " names")
+end)
+
 -- The words after a command of a page: without its comment, what the shell does with it, and quotes; nil where one stands for several
 -- (`[key=value ...]`, `RUN|STUDY`, `seed=N`), or is the shell's.
 local function words_of(line)
