@@ -133,6 +133,21 @@ for _, page in ipairs(guides) do
   end)
 end
 
+-- The first script of a page whose commands take too long for a test, and what it prints or writes.
+t.test("docs: the scripts of interventions, statistics, figures and studies work", function()
+  local function script(name, command)
+    files.write(dir .. "/script.lua", { (files.read(root .. "docs/" .. name .. ".md"):match("\n```lua\n(.-)\n```"):gsub("runs/cue", "runs/script")), "\n" })
+    return run(dir, (command or "build/mneme run") .. " script.lua")
+  end
+  run(dir, "build/mneme run demo corridor=10 lr=1e-3 run=runs/script")
+  local said = script "interventions"
+  for _, line in ipairs { "erase\tlayers.0.head.0\t1", "force\tlayers.1.beta\t1", "flip\tcue\t1" } do t.ok(said:find(line, 1, true), said) end
+  t.ok(script("statistics"):find("^[%d.]+\n[%d.]+\t[%d.]+\t[%d.]+\n"))
+  script "figures"
+  t.ok(files.read(dir .. "/latency.svg"):find ">gtrxl<")
+  t.ok(script("studies", "build/mneme check"):find("a study of 20 runs, with 2 claims", 1, true))
+end)
+
 t.test("docs: every page, heading and picture that a page links to is there", function()
   local function anchors(page)
     local set = {}
