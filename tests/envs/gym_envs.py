@@ -13,8 +13,8 @@ class Walk(gym.Env):
     """A random walk that the actions bend: ends above 3, pays its place."""
     metadata = {"render_modes": ["rgb_array"]}
 
-    def __init__(self, render_mode=None, scale=1.0):
-        self.render_mode, self.scale = render_mode, scale
+    def __init__(self, render_mode=None, scale=1.0, shows="colour"):
+        self.render_mode, self.scale, self.shows = render_mode, scale, shows
         self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
         self.action_space = spaces.Discrete(2, start=5)
 
@@ -36,7 +36,7 @@ class Walk(gym.Env):
     def render(self):
         picture = np.zeros((6, 9, 3), np.uint8)
         picture[2, int(self.t) % 9] = 255
-        return picture
+        return {"colour": picture, "grey": picture[:, :, 0], "floats": picture / 255, "none": None}[self.shows]
 
 
 class Mortal(Walk):
@@ -77,6 +77,7 @@ class Shows(gym.Env):
             "mixed": spaces.Dict({"eye": spaces.Box(0, 255, (16, 20, 3), np.uint8), "ways": spaces.MultiDiscrete([2, 4, 3]),
                                   "more": spaces.Box(-1, 1, (2,), np.float64), "words": spaces.Text(9)}),
             "mixed_tuple": spaces.Tuple([spaces.Discrete(4, start=2), spaces.Box(0, 255, (3, 16, 20), np.uint8)]),
+            "empty": spaces.Box(-1, 1, (0,), np.float32),
             "graph": spaces.Graph(spaces.Discrete(2), spaces.Discrete(2)),
             "sequence": spaces.Dict({"s": spaces.Sequence(spaces.Discrete(2))}),
         }[kind]

@@ -13,6 +13,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local npz_reader = require "tests.support.npz_reader"
 local shell = require "tests.support.shell"
+local terminal = require "mneme.base.terminal"
 local gym_rig = require "tests.support.gym_rig"
 local FILE, trace, walk = gym_rig.FILE, gym_rig.trace, gym_rig.walk
 
@@ -174,6 +175,7 @@ t.test("gym: what cannot be read is refused in words", function()
     t.raises(function() envs.new(name:find "^gym:" and name or FILE .. name, settings) end, words)
   end
   refused("is a Graph, expected Box", "Shows", { kind = "graph" })
+  refused("the observation holds no numbers", "Shows", { kind = "empty" })
   refused("is a Sequence, expected Box", "Shows", { kind = "sequence" })
   refused("its actions are a Tuple of whole numbers and floats", "Shows", { actions = "both" })
   refused("its actions are a Box, expected Discrete", "Shows", { actions = "ints" })
@@ -260,18 +262,25 @@ t.test("gym: where an environment cuts an episode off by itself, what would have
   end
 end)
 
-t.test("gym: an environment's own picture is drawn, at the step that it is at", function()
-  local env = walk { num_envs = 2 }
-  env:reset()
-  for _ = 1, 2 do env:step { 0, 1 } end
-  local rows, cols = ffi.new "int[1]", ffi.new "int[1]"
-  local shape = engine.C.mn_canvas_shapes(env:draw(1))[0]
-  local pixels = engine.C.mn_canvas_pixels(env:draw(1), shape.text, rows, cols)
-  t.eq(rows[0], 6)
-  t.eq(cols[0], 9)
-  local step = env.tensors.obs:data()[3]
-  for x = 0, 8 do t.eq(pixels[(2 * 9 + x) * 3], x == step and 255 or 0) end
-  env:close()
+t.test("gym: an environment's own picture is drawn, at the step that it is at; what is no picture is told", function()
+  local note, notes = terminal.note, {}
+  for shows, told in pairs { colour = false, grey = false, floats = "render gives float64 of shape %(6, 9, 3%)", none = "render gives none" } do
+    local env = walk { num_envs = 2, shows = shows }
+    env:reset()
+    for _ = 1, 2 do env:step { 0, 1 } end
+    local rows, cols = ffi.new "int[1]", ffi.new "int[1]"
+    terminal.note = function(text) notes[#notes + 1] = text end
+    local shape = engine.C.mn_canvas_shapes(env:draw(1))[0]
+    terminal.note = note
+    if told then t.ok(table.remove(notes):find(told), told) else
+      local pixels = engine.C.mn_canvas_pixels(env:draw(1), shape.text, rows, cols)
+      t.eq(rows[0], 6)
+      t.eq(cols[0], 9)
+      local step = env.tensors.obs:data()[3]
+      for x = 0, 8 do for channel = 0, 2 do t.eq(pixels[(2 * 9 + x) * 3 + channel], x == step and 255 or 0) end end
+    end
+    env:close()
+  end
 end)
 
 local here = shell.folder()

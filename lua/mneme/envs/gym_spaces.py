@@ -91,7 +91,7 @@ class View:
             if key not in [name for _, _, name in found]:
                 raise Refused(f"keys={key}: no part of the observation has that name",
                               "parts: " + " ".join(name_of(path) for path, _ in leaves(space)))
-        if not found:
+        if not any(np.prod(leaf.shape, dtype=int) for _, leaf, _ in found):
             raise Refused("the observation holds no numbers")
         pictures = [name for _, leaf, name in found if is_picture(leaf)]
         self.codes = o.get("codes")
@@ -234,6 +234,17 @@ class View:
         name = next(how[2] for _, start, stop, how in self.parts if start <= k < stop)
         expected = f"a code below {self.codes}" if self.codes is not None else "a finite number"
         raise ValueError(f"environment {numbers[i]}: '{name}' holds {rows[i, k]}, expected {expected}")
+
+
+def rendered(picture):
+    """What render gives, in colour, [rows, columns, 3]; one channel is grey."""
+    if picture is None:
+        raise Refused("render gives none")
+    x = np.asarray(picture)
+    x = x[:, :, None] if x.ndim == 2 else x
+    if x.ndim != 3 or x.shape[2] not in (1, 3, 4) or x.dtype.kind not in "iu" or x.size == 0:
+        raise Refused(f"render gives {x.dtype} of shape {np.shape(picture)}, expected whole numbers of shape (rows, columns, 3)")
+    return np.ascontiguousarray(x.repeat(3, 2) if x.shape[2] == 1 else x[:, :, :3], np.uint8)
 
 
 # ---- actions: one whole number, several of them, or floats ----

@@ -492,12 +492,11 @@ class Worker:
             if s.shown is None:
                 s.shown = Slot(single(self.o, render_mode="rgb_array"))
             same = self.replay(s.shown, s.shown.env, {"stream": s.stream, "episode": s.episode, "actions": s.actions}) is not False
-            picture = s.shown.env.render() if same else None
-            if not same or not isinstance(picture, np.ndarray) or picture.ndim != 3:
-                return {"none": "render gives none" if same else "played again, the episode goes otherwise"}
+            if not same:
+                return {"none": "played again, the episode goes otherwise"}
+            picture = gym_spaces.rendered(s.shown.env.render())
         except Exception as e:
-            return {"none": f"{type(e).__name__}: {e}"}
-        picture = np.ascontiguousarray(picture[:, :, :3], np.uint8)
+            return {"none": str(e) if isinstance(e, Refused) else f"{type(e).__name__}: {e}"}
         return {"rows": picture.shape[0], "cols": picture.shape[1], "rgb": base64.b64encode(picture.tobytes()).decode()}
 
 
