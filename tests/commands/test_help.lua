@@ -80,6 +80,7 @@ t.test("a section of docs/ is found by its heading, as it is typed", function()
   for heading in ("\n" .. files.read "docs/faq.md"):gmatch "\n## ([^\n]*)" do
     local text = shell.mneme(".", "help " .. heading:gsub("[^%w ]", " "))
     t.ok(text:gsub("%s+", " "):find("docs/faq.md: " .. heading, 1, true), ("%s\n%s"):format(heading, text))
+    t.ok(text:find "[.:`|]%s*$", "it ends in the middle: " .. text)
     n = n + 1
     if n == 8 then break end
   end

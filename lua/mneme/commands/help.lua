@@ -295,10 +295,16 @@ local function studies_text()
     if (files.read(path)):find "mn%.study" then rows[#rows + 1] = { thing.name, thing.doc } end
   end
   return "experiments that are studies: a grid of settings and seeds, with claims (docs/studies.md)\n" .. columns(rows)
-    .. "axes, runs, claims, time: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
+    .. "axes, runs, claims: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
 end
 
-local SECTION = 16                 -- lines of it that are shown
+local SECTION = 16                 -- lines of it that are shown, as far as their paragraphs end
+
+-- Paragraphs as lines that fold; code stays.
+local function unbroken(text)
+  local marked = ("\n" .. text):gsub("\n```.-\n```", function(code) return code:gsub("\n", "\1") .. "\2" end)
+  return (marked:gsub("([^\n\1\2|])\n *([%a(*`\"])", "%1 %2"):gsub("\1", "\n"):gsub("\2", ""))
+end
 
 -- A page of docs/ by its file or its title, or a section of one by its heading: where it is, and how it begins; of "docs", all pages.
 local function page_text(topic)
@@ -311,8 +317,9 @@ local function page_text(topic)
       if not title then rows[#rows + 1] = { "docs/" .. name, heading } end
       if plain(heading) == wanted or not title and plain((name:gsub("%.md$", ""))) == wanted then
         local rest = text:sub(at):gsub("^\n+", ""):gsub("\n##.*", "")
-        local begins = title and rest:match(("[^\n]*\n?"):rep(SECTION)) or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
-        return ("docs/%s: %s\n\n%s\n%s"):format(name, heading, begins, files.is_folder "docs" and "" or "\n" .. folder .. "/" .. name .. "\n")
+        local lines = rest:match(("[^\n]*\n?"):rep(SECTION))
+        local begins = title and (#lines < #rest and lines:match "^(.*)\n\n" or lines) or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
+        return ("docs/%s: %s\n%s\n%s"):format(name, heading, unbroken(begins), files.is_folder "docs" and "" or "\n" .. folder .. "/" .. name .. "\n")
       end
       title = title or heading
     end
