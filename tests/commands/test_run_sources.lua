@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local quote = require "mneme.base.shell_word"
 local sealed = require("mneme.base.json").sealed
 local shell = require "tests.support.shell"
 
@@ -148,6 +149,17 @@ t.test("code beside a run, in a parent or another run, or by its name in the cur
     t.ok(said:find "trust=1 runs it; Mneme cannot note which code is yours: HOME is not set", said)
     t.eq(select(2, shell.run(pack, "HOME=/proc XDG_STATE_HOME= '" .. shell.program .. "' eval runs/pack/a episodes=2 trust=1")), 0)
     t.eq(select(2, shell.mneme(pack, "eval runs/pack/a episodes=2")), 0)
+  end
+end)
+
+t.test("a file that the command line names runs, whatever is in its path", function()
+  for i, path in ipairs { "my own/a core.lua", "it's/core.lua", "a,b/{c}.lua", "a $(b)/ä;c.lua" } do
+    files.make_folder(dir .. "/" .. path:match "^(.*)/")
+    sh(("sed 's/^--/-- %d/; 1s/^/-- %d\\n/' cores/own.lua > %s"):format(i, i, quote(path)))
+    local said, status = mneme("check core=" .. quote(path))
+    t.eq(status, 0, said)
+    said, status = mneme("run " .. quote(path))
+    t.ok(status == 2 and said:find("is a core, expected a script (mneme run train core=" .. quote(path) .. ")", 1, true), said)
   end
 end)
 

@@ -13,8 +13,10 @@ local stepper = require "mneme.insight.episodes.stepper"
 -- One of three doors is open, which an observation does not say; a closed one is an error.
 local RULES = [[
 local function spec(n, several)
-  local function look(self) return several and { place = { self.time / 6 }, last = self.open } or { self.time / 6 } end
-  return { name = "doors", observation = several and { place = { 1 }, last = { 1, codes = 3 } } or { 1 }, actions = { "a", "b", "c" }, num_envs = n,
+  local codes = several == "codes"
+  local function look(self) return codes and { self.time } or several and { place = { self.time / 6 }, last = self.open } or { self.time / 6 } end
+  return { name = "doors", observation = several and not codes and { place = { 1 }, last = { 1, codes = 3 } } or { 1 },
+    codes = codes and 7 or nil, dtype = codes and "u8" or nil, actions = { "a", "b", "c" }, num_envs = n,
     reset = function(self, random)
       self.open, self.time = random(3) - 1, 0
       return look(self)
@@ -30,9 +32,9 @@ end
 ]]
 local spec = loadstring(RULES .. " return spec")()
 
-for _, several in ipairs { false, true } do
+for _, several in ipairs { false, true, "codes" } do
   for _, n in ipairs { 1, 2, 6 } do
-    local arrays = several and "several arrays" or "one array"
+    local arrays = several == "codes" and "one array of codes" or several and "several arrays" or "one array"
     t.test(("%d environments, %s: only what is allowed is drawn, and it is the likeliest, too"):format(n, arrays), function()
       local env = mn.env(spec(n, several))
       mn.manual_seed(n)

@@ -113,7 +113,7 @@ local program                                     -- as it was called, where tha
 ---The program was called by this name: commands in messages are printed with it, so that they can be pasted.
 ---@param name string? argv[0]
 function terminal.called(name)
-  if name and name ~= "mneme" then program = name:find "^[%w_./+-]+$" and name or shell_word(name) end
+  if name and name ~= "mneme" then program = shell_word(name) end
 end
 
 ---"mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
@@ -170,7 +170,7 @@ function next_step.note(...)
   for i, command in ipairs { ... } do
     if type(command) == "table" then
       local words = {}
-      for k, word in ipairs(command) do words[k] = word:find "^[%w_./=:,+-]+$" and word or shell_word(word) end
+      for k, word in ipairs(command) do words[k] = shell_word(word) end
       command = table.concat(words, " ")
     end
     list[i] = "mneme " .. command

@@ -110,10 +110,13 @@ function trusted_code.only_named(list)
   trusted_code.free = false
   for _, word in ipairs(list) do
     local key, value = require("mneme.base.setting_types").pair(word)
-    for part in (value or word):gmatch "[^,{}%s\"']+" do
-      local python = part:match "^gym:(.*%.py):"
-      if python or part:find "%.lua$" then trusted_code.name(python or part) elseif value or not lfs.attributes(part) then words[part] = words[part] or key
-        or true end
+    for _, pattern in ipairs { ".+", "%s*([^,{}\"]+)", "[^,{}%s\"']+" } do         -- the whole, which may hold blanks; items of a list; words
+      for part in (value or word):gmatch(pattern) do
+        local python = part:match "^gym:(.*%.py):"
+        if python or part:find "%.lua$" then trusted_code.name(python or part) elseif value or not lfs.attributes(part) then
+          words[part] = words[part] or key or true
+        end
+      end
     end
   end
 end

@@ -225,10 +225,10 @@ function world.new(spec)
   for _, f in pairs(spec) do              -- of a script that luajit itself runs: their pairs() is to have an order, too
     if type(f) == "function" and getfenv(f) == _G then pcall(setfenv, f, trusted_code.globals) end
   end
-  local number = dtype == "u8" and "uint8_t" or "float"
+  local number = not parts and dtype == "u8" and "uint8_t" or "float"
   local element = number .. "[?]"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = dtype, codes = spec.codes, shape = parts and { size } or spec.observation, size = size, parts = parts, one = one, row = {},
+    dtype = parts and "f32" or dtype, codes = not parts and spec.codes or nil, shape = parts and { size } or spec.observation, size = size, parts = parts, one = one, row = {},
     actions = actions, took = actions:room(1),
     words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"),
     settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),

@@ -252,12 +252,9 @@ function normaliser.of_learner(what, learner)
   if not (learner.norm_obs or learner.norm_reward or learner.clip_reward > 0) then return nil end
   local floats = not space.parts
   for _, part in ipairs(space.parts or {}) do floats = floats or part.kind == "floats" end
-  if learner.norm_obs and not floats then
-    errors.usage(("%s: norm_obs=1: the observations of %s are codes and pictures, expected floats among them"):format(what, learner.env.id))
-  end
-  if learner.norm_obs and space.dtype == "u8" then
-    errors.usage(("%s: norm_obs=1: the observations of %s are %s (u8), expected floats"):format(what, learner.env.id,
-      space.codes and "codes" or "intensities"), "norm_reward and clip_reward go with any environment")
+  if learner.norm_obs and (not floats or space.dtype == "u8") then
+    errors.usage(("%s: norm_obs=1: the observations of %s are %s, expected floats%s"):format(what, learner.env.id, not floats and "codes and pictures"
+      or space.codes and "codes (u8)" or "intensities (u8)", not floats and " among them" or ""), "norm_obs=0; norm_reward and clip_reward stay")
   end
   return make(learner, space, learner.B)
 end

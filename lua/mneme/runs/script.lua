@@ -125,6 +125,12 @@ function script.run(path, words)
   if resumed and not trusted_code.folder then require("mneme.runs.run_sources").adopt(resumed, script.peek(resumed)) end
   if print == lua_print then print = shown end      -- luacheck: ignore
   local result = registry.load(path)()
+  for member, kind in pairs { step = { "env", "an environment" }, build = { "core", "a core" }, loss = { "learner", "a learner" } } do
+    if type(result) == "table" and not config.asked and type(rawget(result, member)) == "function" then
+      errors.usage(("%s is %s, expected a script"):format(path, kind[2]),
+        ("mneme run train %s=%s"):format(kind[1], require "mneme.base.shell_word"(path)))
+    end
+  end
   if #words > 0 and not config.asked then
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
   end

@@ -149,6 +149,10 @@ local function work(self)
     self.problem = ("not shown: step %d is decided, and episode A has %d steps"):format(self.decision, #self.A)
     return
   end
+  if self.at and self.at > self.decision then
+    self.problem = ("not shown: at=%d is after step %d, which is decided (decision=STEP chooses another)"):format(self.at, self.decision)
+    return
+  end
   local every = self.every or math.max(1, math.ceil((d - 1) / COLUMNS))
   for step = self.decision, 1, -every do if not self.at or step == self.at then table.insert(steps, 1, step) end end
   if self.at and #steps == 0 then steps[1] = self.at end
