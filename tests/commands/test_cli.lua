@@ -66,6 +66,11 @@ t.test("mistakes in a script: one line, with its file and line", function()
   says("run " .. script("nil.lua", "local x\nprint(x.y)\n"), "^nil.lua:2: attempt to index local 'x' %(a nil value%)\n$", 1)
   says("run " .. script("error.lua", "error('two\\nlines')\n"), "^error.lua:1: two", 1)
   says("run " .. script("object.lua", "error({})\n"), "error was given a list of 0, expected a text", 1)
+  says("run " .. script("deep.lua", "local function f(n) return 1 + f(n) end\nf(1)\n"), ": stack overflow %(a function that calls itself without end%)\n$", 1)
+  for raised, word in pairs { ["error {}"] = "a list of 0", ["error()"] = "nothing" } do
+    says("run " .. script("step.lua", "local mn = require 'mneme'\nlocal e = mn.env { observation = { 1 }, actions = 2,\nreset = function() return { 0 } end,\n"
+      .. "step = function() " .. raised .. " end }\ne:reset()\ne:step(mn.zeros(8, { dtype = 'i32' }))\n"), "^step.lua:4: error was given " .. word, 1)
+  end
   says("run " .. script("shape.lua", "local mn = require 'mneme'\nlocal a = mn.tensor { 1, 2 }\na:matmul(a)\n"),
     "^shape.lua:3: matmul: ", 1)
   says("run " .. script("op.lua", "local mn = require 'mneme'\nmn.relu(3)\n"), "^op.lua:2: relu", 1)

@@ -53,6 +53,11 @@ t.test("Lua environment: the same contract", function()
   local limited = repeat_first { time_limit = 4 }
   limited:reset(4)
   for s = 1, 4 do t.eq(select(4, limited:step { 0, 0, 0 }):data()[0], s == 4 and 1 or 0, "truncated") end
+  for word, fact in pairs { ["nan as x"] = 0 / 0, ["a string as x"] = "s", ["a boolean as x"] = true, ["inf as x"] = { 1, 1 / 0 } } do
+    local odd = repeat_first { truth = function() return { x = fact } end }
+    odd:reset(4)
+    t.raises(function() odd:truth(0) end, "test_scripted.lua:%d+: repeat_first: truth gave " .. word .. ", expected finite numbers by name")
+  end
   local plain = envs.new { observation = { 2 }, actions = 2, reset = function() return { 0, 1 } end,
     step = function() return { 0, 0 }, 0 end }
   plain:reset(1)

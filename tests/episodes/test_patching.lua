@@ -153,8 +153,8 @@ t.test("mneme intervene patch=: a table, and every number in a file; what it can
   t.ok(files.read(here .. "/p.csv"):find "%f[%w]all%f[%W]", (files.read(here .. "/p.csv")))
   t.eq(select(2, mneme "intervene a patch=0:1 out=p.svg"), 0)
   t.ok(files.read(here .. "/p.svg"):find "layer 0, channel ")
-  for words, what in pairs { ["patch=a"] = "numbers of two episodes", ["patch=0:1 decision=999"] = "expected 0 to", ["patch=0:1 decision=3 at=5"] = "after step 3",
-    ["patch=0:1 erase=all at=1"] = "map of its own",
+  for words, what in pairs { ["patch=a"] = "numbers of two episodes", ["patch=0:1 decision=999"] = "expected 0 to",
+    ["patch=0:1 decision=3 at=5"] = "after step 3", ["patch=0:1 erase=all at=1"] = "map of its own",
     ["erase=all at=1 every=2"] = "every= is for patch", ["patch=0:1 out=p.png"] = "expected a name ending in .svg" } do
     said, status = mneme("intervene a " .. words)
     t.ok(status ~= 0 and said:find(what, 1, true), words .. ": " .. said)

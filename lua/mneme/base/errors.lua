@@ -147,11 +147,8 @@ end
 ---Is it an error made here?
 function errors.is(e) return getmetatable(e) == Error end
 
----A handler for xpcall: any error value becomes one of ours, with its traceback.  A plain Lua error keeps
----the position it has; one from inside the library gets the user's line in front.
-function errors.handler(e)
-  if errors.is(e) then return e end
-  local given = type(e) == "table" and not (getmetatable(e) or {}).__tostring and tables.in_words(e)
+local function explained(e)
+  local given = (e == nil or type(e) == "table" and not (getmetatable(e) or {}).__tostring) and tables.in_words(e)
   local message, where, hint = given and "error was given " .. given .. ", expected a text" or tostring(e):gsub("\n.*", ""), nil, nil
   local file = message:match "^(.-):%d+: "
   if not file or file:find("lua/mneme/", 1, true) then
@@ -162,6 +159,16 @@ function errors.handler(e)
   local method = message:match "attempt to [%l ]+ field '([%w_]+)' %(a function value%)"         -- x.shape[1], x.grad * 2
   hint = hint or method and ("%s is a method: x:%s()"):format(method, method) or nil
   return setmetatable({ message = message, hint = hint, status = 1, where = where, traceback = traceback }, Error)
+end
+
+---A handler for xpcall: any error value becomes one of ours, with its traceback.  A plain Lua error keeps
+---the position it has; one from inside the library gets the user's line in front.
+function errors.handler(e)
+  if type(e) == "string" and e:sub(-14) == "stack overflow" then                 -- no room for a call; of compiled code, no place either
+    return setmetatable({ message = e, hint = "a function that calls itself without end", status = 1 }, Error)
+  end
+  if errors.is(e) then return e end
+  return explained(e)
 end
 
 ---"unknown WHAT 'name'": what to write for a word of another program; else "did you mean 'x' (what x is)?", and the known ones where none

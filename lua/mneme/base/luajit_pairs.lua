@@ -70,8 +70,8 @@ function luajit_pairs.pairs(t)
   return walk(t, keys)
 end
 
--- An error gets its traceback where it happens; a value of the user's own stays what it is.
-local function handler(e) return type(e) == "string" and require("mneme.base.errors").handler(e) or e end
+-- An error gets its place and traceback where it happens; an object of the user's own stays what it is.
+local function handler(e) return type(e) == "table" and getmetatable(e) and e or require("mneme.base.errors").handler(e) end
 
 local function ended(before, ok, ...)
   in_order = before

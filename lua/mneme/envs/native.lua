@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local spaces = require "mneme.envs.spaces"
+local tables = require "mneme.base.tables"
 
 local C, check = engine.C, engine.check
 local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
@@ -74,6 +75,18 @@ local function reference_of(filled)
   end
   if filled.episodes > 0 then r.episodes = filled.episodes end
   return next(r) and r or nil
+end
+
+---What is given as facts, where it is no table of finite numbers, or lists of them, by name; nil: it is one.
+---@return string? in words
+local function no_facts(given)
+  local wrong = type(given) ~= "table" and tables.in_words(given) or nil
+  for name, fact in pairs(wrong and {} or given) do
+    for _, x in pairs(type(fact) == "table" and fact or { fact }) do
+      if type(x) ~= "number" or x - x ~= 0 then wrong = ("%s as %s"):format(type(x) == "number" and tostring(x) or tables.in_words(x), tostring(name)) end
+    end
+  end
+  return wrong
 end
 
 -- ---- settings ----
@@ -386,4 +399,4 @@ local function horizon(env)
   if f and env.world.vec ~= nil and C.mn_env_find(name) >= 0 then return f(env.settings) end
 end
 
-return { new = new, list = list, find = find, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of }
+return { new = new, list = list, find = find, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of, no_facts = no_facts }

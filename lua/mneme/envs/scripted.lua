@@ -225,18 +225,16 @@ function world.new(spec)
   for _, f in pairs(spec) do              -- of a script that luajit itself runs: their pairs() is to have an order, too
     if type(f) == "function" and getfenv(f) == _G then pcall(setfenv, f, trusted_code.globals) end
   end
-  local number = not parts and dtype == "u8" and "uint8_t" or "float"
-  local element = number .. "[?]"
+  local number = dtype == "u8" and not parts and "uint8_t" or "float"
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
-    dtype = parts and "f32" or dtype, codes = not parts and spec.codes or nil, shape = parts and { size } or spec.observation, size = size, parts = parts, one = one, row = {},
-    actions = actions, took = actions:room(1),
-    words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"),
-    settable = read_facts(spec.settable or {}), rules = spec.rules, reference = reference.of_script(spec),
-    to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
-    envs = {}, first = 0, last = ffi.new(element, n * size), pointer = ffi.typeof(number .. " *") }, world)
+    dtype = not parts and dtype or "f32", codes = not parts and spec.codes or nil, shape = parts and { size } or spec.observation, size = size,
+    parts = parts, one = one, row = {}, actions = actions, took = actions:room(1),
+    words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"), rules = spec.rules, reference = reference.of_script(spec),
+    settable = read_facts(spec.settable or {}), to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
+    envs = {}, first = 0, last = ffi.new(number .. "[?]", n * size), pointer = ffi.typeof(number .. " *") }, world)
   self.groups = parts or native.groups(name, spec.observes, self, settings)
-  self.ended = { final_obs = ffi.new(element, n * size), score = ffi.new("float[?]", n),
-    ret = ffi.new("float[?]", n), length = ffi.new("int32_t[?]", n) }
+  self.ended = { final_obs = ffi.new(number .. "[?]", n * size), score = ffi.new("float[?]", n), ret = ffi.new("float[?]", n),
+    length = ffi.new("int32_t[?]", n) }
   for i = 0, n - 1 do
     local env = { stream = { copy = i, draws = 0 } }
     env.random = random_of(env)
@@ -484,7 +482,10 @@ function world:truth_of(i, name) return self:truth(i)[name] end
 
 function world:truth(i)
   local env = self:need_reset(i, "truth")
-  return self.spec.truth and ordered(self.spec.truth, env.self) or {}
+  local facts = not self.spec.truth and {} or ordered(self.spec.truth, env.self)
+  local wrong = native.no_facts(facts)
+  if wrong then refuse(self, "truth", wrong, "finite numbers by name, such as { cue = 1 }") end
+  return facts
 end
 
 function world:set(i, name, value, obs)

@@ -15,6 +15,7 @@ local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
 
 local stepper = {}
+local ENDLESS = 1e5                 -- steps of an episode of which a user hears
 
 ---@class Stepper
 ---@field env Env
@@ -222,6 +223,9 @@ function Stepper:step()
       self.step_of[b], self.return_of[b], self.episode_of[b] = 0, 0, self.episode_of[b] + 1
     else
       self.step_of[b], self.return_of[b] = self.step_of[b] + 1, self.return_of[b] + self.reward[b]
+      if b == 0 and self.step_of[0] == ENDLESS then
+        terminal.note(("mneme: an episode of %s has lasted %d steps and has not ended (time_limit=N ends it; Ctrl-C stops)"):format(env.id, ENDLESS))
+      end
     end
   end
   set_previous(self, actions)
