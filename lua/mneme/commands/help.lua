@@ -298,7 +298,7 @@ local function studies_text()
     .. "axes, runs, claims: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
 end
 
-local SECTION = 16                 -- lines of it that are shown, as far as their paragraphs end
+local SECTION = 16                 -- lines of it that are shown, and the paragraph that they end in
 
 -- Paragraphs as lines that fold; code stays.
 local function unbroken(text)
@@ -318,7 +318,7 @@ local function page_text(topic)
       if plain(heading) == wanted or not title and plain((name:gsub("%.md$", ""))) == wanted then
         local rest = text:sub(at):gsub("^\n+", ""):gsub("\n##.*", "")
         local lines = rest:match(("[^\n]*\n?"):rep(SECTION))
-        local begins = title and (#lines < #rest and lines:match "^(.*)\n\n" or lines) or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
+        local begins = title and lines .. (rest:sub(#lines + 1) .. "\n\n"):match "^(.-)\n\n" or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
         return ("docs/%s: %s\n%s\n%s"):format(name, heading, unbroken(begins), files.is_folder "docs" and "" or "\n" .. folder .. "/" .. name .. "\n")
       end
       title = title or heading
