@@ -1,6 +1,6 @@
 /* view.h -- what Lua calls to see a canvas: pixels without a window (raster.c, font.c), a window that
-** shows pixels and collects keys (window.c), and a server that is a window in browsers (web_server.c).  Build: libmneme_view.so, loaded only when something is to
-** be seen, so training needs neither SDL2 nor FreeType.
+** shows pixels and collects keys (window.c), and a server that is a window in browsers (web_server.c).  Build:
+** libmneme_view.so, loaded only when something is to be seen, so training needs neither SDL2 nor FreeType.
 **
 ** The rules of engine/mneme.h hold: NULL or -1 and mn_error(mn) on failure, _new gives you something to
 ** _free, any other pointer is borrowed.  Below the mark: plain declarations only, read by LuaJIT too. */
