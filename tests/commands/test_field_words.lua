@@ -9,6 +9,7 @@ local errors = require "mneme.base.errors"
 local help = require "mneme.commands.help"
 local meanings = require "mneme.base.meanings"
 local options = require "mneme.commands.options"
+local mn = require "mneme"
 local registry = require "mneme.base.registry"
 local field_words = require "mneme.base.field_words"
 local commands = require("mneme.commands.options").commands
@@ -95,12 +96,17 @@ local of_field = [[
   LogLinearMamba2 MGU MLP Mamba Mamba2 Mamba3 MambaCell MesaNet MinGRUCell MoBA MomAttention MomentumDeltaNet MultiScaleRetention
   MultiheadLatentAttention NMax NativeSparseAttention PSpherical PaTHAttention Parallax PrecondGatedDeltaNet PrecondKDA RWKV6Attention RWKV7Attention
   Raven ReBasedLinearAttention RodimusAttention S5Cell S6 SHMCell SelfAttention SlidingWindowSharedKeyAttention Spherical Stack StickBreakingAttention
-  WallAttention YOCOCrossAttention YOCOGatedRetention YOCOSharedKVBuilder bitnet cyfa dlse mLSTMCell parallax sLSTMCell samba wall_transformer]]
+  WallAttention YOCOCrossAttention YOCOGatedRetention YOCOSharedKVBuilder bitnet cyfa dlse mLSTMCell parallax sLSTMCell samba wall_transformer
+  AttentionSemigroup DLSESemigroup DeltaNetSemigroup DeltaProductSemigroup ElmanSetAction FARTSemigroup FFMSemigroup FWPSemigroup GDNSemigroup GRUMagma
+  GRUSetAction LRUSemigroup LSTMMagma LinearRNNSemigroup MGUSetAction MLPSemigroup NMaxSemigroup PSphericalSemigroup S6Semigroup SphericalMagma
+  StackSemigroup]]
 t.test("every memory of the libraries around is a core here, or the nearest is named", function()
   local words = 0
   for word in of_field:gmatch "%S+" do
     words = words + 1
     t.ok(known.core[word] or meanings.of_field("core", word) or pcall(help.text, word), word .. " is unknown")
+    local said = word:find "Cell$" and tostring(select(2, pcall(mn.core, word)))
+    t.ok(not said or said:find "%(write " or said:find "nearest:", said)
   end
   t.ok(words > 150, words)
 end)

@@ -178,7 +178,7 @@ end
 ---@param where string? "file:line" instead of the user's line
 function errors.unknown(what, name, known, others, where)
   name = tostring(name)
-  local field = meanings.hint(what, name)
+  local field = meanings.hint(what, name, known)
   local head = field and what:find "^setting of %l" and field:match "^write ([%a_]+)="
   if head and not tables.has(known, head) and not tables.has(others or {}, head) then field = meanings.hint(what, head) end
   local near = not field and (errors.nearest(name, known) or others and errors.nearest(name, others)) or nil

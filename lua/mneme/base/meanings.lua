@@ -7,7 +7,7 @@ local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", 
 ---A class's name, its words together, and without what says that it is a layer: "HGRN2Attention" -> "hgrn2attention", "hgrn2".
 function meanings.of_class(word)
   local whole = plain(word):gsub("_", "")
-  return whole, (whole:gsub("cell$", ""):gsub("attention$", ""))
+  return whole, (whole:gsub("cell$", ""):gsub("semigroup$", ""):gsub("setaction$", ""):gsub("magma$", ""):gsub("(.)attention$", "%1"))
 end
 
 local classes
@@ -36,6 +36,15 @@ function meanings.of_field(kind, word)
   return rows[kind] and rows[kind][name] or kind == "core" and word:find "%u" and of_class(word) or nil
 end
 
+---The core of a class's name among `names`: "S5Cell" -> "s5".
+function meanings.core_of_class(word, names)
+  local whole, short = meanings.of_class(word)
+  for _, name in ipairs(word:find "%u" and names or {}) do
+    local plainly = name:gsub("_", "")
+    if plainly == whole or plainly == short then return name end
+  end
+end
+
 -- The kind of thing of an error's words: "setting of eval and tmaze-v0" -> "argument".
 local function kind_of(what)
   if what:find "^setting of %l+" then return "argument" end
@@ -47,12 +56,13 @@ end
 
 ---What to write for a word of another program, as the hint of an error.
 ---@param what string as for errors.unknown
+---@param known string[]? names of the kind
 ---@return string?
-function meanings.hint(what, word)
+function meanings.hint(what, word, known)
   local of_core = what:find "^key of core "
   local own = of_core and meanings.of_field("core setting", word)
   if own then return own:find "^not " and own or "write " .. own end
-  local answer = meanings.of_field(of_core and "setting" or kind_of(what), word)
+  local answer = meanings.of_field(of_core and "setting" or kind_of(what), word) or what == "core" and meanings.core_of_class(word, known)
   if not answer or of_core and not (answer:find "^core%." or answer:find "^not here") then return nil end
   answer = of_core and answer:gsub("^core%.", ""):gsub("^(%l[%w_]*=%a+: [^;]*);.*", "%1") or answer
   return answer:find "^not " and answer or "write " .. answer

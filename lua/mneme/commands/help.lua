@@ -429,11 +429,8 @@ function help.text(topic, kind, words, all)
     if text then return fold(text) end
     text = page_text(topic) or field_text(topic)
     if text then return fold(text) end
-    local whole, short = meanings.of_class(topic)
-    for _, name in ipairs(topic:find "%u" and registry.names "cores" or {}) do
-      local plain = name:gsub("_", "")
-      if plain == whole or plain == short then return help.text(name, "core") end
-    end
+    local as_core = meanings.core_of_class(topic, registry.names "cores")
+    if as_core then return help.text(as_core, "core") end
     local near = errors.nearest(topic, tables.keys(all))
     errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
       or ("pages and their sections: mneme help docs; topics: config, supervised, torso, %s, the names that these list, and settings")
