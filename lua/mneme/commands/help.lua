@@ -318,7 +318,8 @@ local function page_text(topic)
       if plain(heading) == wanted or not title and plain((name:gsub("%.md$", ""))) == wanted then
         local rest = text:sub(at):gsub("^\n+", ""):gsub("\n##.*", "")
         local lines = rest:match(("[^\n]*\n?"):rep(SECTION))
-        local begins = title and lines .. (rest:sub(#lines + 1) .. "\n\n"):match "^(.-)\n\n" or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
+        local begins = title and lines .. (rest:sub(#lines + 1) .. "\n\n"):match "^(.-)\n\n"
+          or rest:gsub("^```.-\n```\n+", ""):gsub("\n\n.*", ""):gsub("\n```.*", "")
         return ("docs/%s: %s\n%s\n%s"):format(name, heading, unbroken(begins), files.is_folder "docs" and "" or "\n" .. folder .. "/" .. name .. "\n")
       end
       title = title or heading
@@ -339,7 +340,6 @@ local function field_text(topic, first)
   return lines[1] and table.concat(lines, "\n") .. "\n" or nil
 end
 
--- Every topic: name -> list of functions, each of which gives a text.
 ---What there is a text about, by name: it reads the first lines of all files.
 ---@return table<string, (fun(): string)[]>
 function help.topics()
@@ -423,11 +423,7 @@ function help.text(topic, kind, words, all)
   end
   if not found then found = setting_topics.of_experiments(topic) end
   if not found then
-    local text = api.text("mn." .. topic)          -- cat, as mn.cat
-    if text then return fold(text) end
-    text = api.class_text(topic)                    -- Tensor, as the arguments of functions name it
-    if text then return fold(text) end
-    text = page_text(topic) or field_text(topic)
+    local text = api.text("mn." .. topic) or api.class_text(topic) or page_text(topic) or field_text(topic)          -- cat, as mn.cat; Tensor
     if text then return fold(text) end
     local as_core = meanings.core_of_class(topic, registry.names "cores")
     if as_core then return help.text(as_core, "core") end
@@ -479,8 +475,7 @@ function help.parts() return { help.part "annotations" } end
 
 function help.run(o)
   local words = o.topics
-  local phrase = words[2] and table.concat(words, " ")
-  local joined = table.concat(words, "_")
+  local phrase, joined = words[2] and table.concat(words, " "), table.concat(words, "_")
   local section = phrase and (page_text(phrase) or help.is_topic(joined) and help.text(joined) or field_text(phrase))
   if section then io.stdout:write(fold(section))
   elseif #words == 0 then
