@@ -34,6 +34,7 @@ local typed = {
   { "eval runs/demo episods=100", "did you mean 'episodes' %(" },
   { "view runs/nothere", "runs/nothere: there is no such run" }, { "run " .. dir .. "/runs", "is a folder, expected a script" },
   { "run " .. dir .. "/runs/demo", "resume=" }, { "check ungated.lua script.lua", "mneme check ungated.lua checks it alone" },
+  { "run demo threads=nan", "^mneme: threads=nan: expected a number" },
   { "run demo steps=-5", "^mneme: steps=%-5: expected at least 1\n" }, { "sweep demo core=gru,xyz", "unknown value of axis core: 'xyz'" },
   { "run demo clip_coef=-1 learner=ppo", "^mneme: clip_coef=%-1: expected at least 0 %(clip_coef is called clip here%)" },
   { "run demo steps=64 --steps=128", "^mneme: steps is given twice: steps=64 and steps=128 %(write one of them%)" },

@@ -106,7 +106,8 @@ local function open_context(words)
   local stored = resume and script.peek(resume).config or {}
   local threads = tonumber(script.setting(words, "threads") or stored.threads)
   config.device = script.setting(words, "device") or stored.device or "cpu"
-  require("mneme.base.engine").open(config.device, require("mneme.tensor.ranks").threads(threads and math.max(0, math.min(threads, 2 ^ 31 - 1)) or 0))
+  threads = threads == threads and threads and math.max(0, math.min(threads, 2 ^ 31 - 1)) or 0               -- NaN: the script's declaration refuses it
+  require("mneme.base.engine").open(config.device, require("mneme.tensor.ranks").threads(threads))
 end
 
 -- print of scripts: tables as mn.print shows them.
