@@ -66,6 +66,7 @@ typedef struct mn_call {       /* one use of an op */
   int     b0, b1;              /* compute environments b0 .. b1-1, for a MN_SCAN op with `batch_parallel`; b1 = 0: all */
   mn_time time;                /* the op's; `shape` makes it MN_WHOLE where options or shapes mix rows */
   bool    by_rows;             /* part of a run by rows: other rows are computed before or after */
+  bool    taped;               /* backward may follow: states that it begins from are kept on the way */
   unsigned adding;             /* bit i: backward adds to in[i].grad; see mn_accumulates */
 } mn_call;
 

@@ -187,6 +187,7 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   if (wants_grad && open_end && !e->op->backward)
     return mn_fail(mn, "%s has no gradient, but an input requires one: wrap it in mn.no_grad", e->name);
   wants_grad &= open_end;
+  c->taped = wants_grad;
   if (!(c->kernel = mn_kernel_of(mn, op, wants_grad))) return -1;
   const bool debug = mn->debug && !(mn->recording && mn->recording->body);      /* a body records on zeros */
   if (debug && (mn_wait(mn) || mn_check_domains(mn, e, c))) return -1;

@@ -335,7 +335,7 @@ static void walk(const agalite *g, int bh, float *state) {
   move_state(g, bh, c->t0 ? running : first, state, room, false);
   for (int t = c->t0; t < c->t1; t += x.n) {
     set_span(g, &x, t, c->t1, lrintf(tick));
-    if (t % L == 0) {
+    if (c->taped && t % L == 0) {
       float *to = checkpoint(g, bh, t);
       to[0] = tick;
       memcpy(to + HEADER, state, sizeof(float) * (size_t)g->size);

@@ -155,7 +155,7 @@ static void walk_steps(const mn_delta *d, int bh, float *C, float *s, float *num
   const mn_call *c = a->c;
   const int K = a->K, V = a->V, end = c->t1 * d->keys;
   for (int t = c->t0 * d->keys, after; t < end; t = after) {
-    if (t % L == 0) widen(a, C, s, checkpoint(a, bh, t));
+    if (c->taped && t % L == 0) widen(a, C, s, checkpoint(a, bh, t));
     if (mn_delta_reset(d, t, bh)) {
       memset(C, 0, sizeof(float) * (size_t)V * (size_t)K);
       memset(s, 0, sizeof(float) * (size_t)K);

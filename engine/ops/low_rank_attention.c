@@ -216,7 +216,7 @@ static void walk(void *arg, int bh, int worker) {
     long row = mn_token(a, t, bh);
     cut by = cut_at(g, c->out[OUT_CUTS].data, row);
     if (mn_keep(a, t, bh) == 0) memset(state, 0, sizeof(float) * (size_t)g->size);
-    if (t % L == 0) memcpy(checkpoint(g, bh, t), state, sizeof(float) * (size_t)g->size);
+    if (c->taped && t % L == 0) memcpy(checkpoint(g, bh, t), state, sizeof(float) * (size_t)g->size);
     mn_prefetch_inputs(a, t + 2, bh, false, true);
     advance(g, bh, t, &x, state, by, state, num, work);
     mn_divide(a, row, num, x.z);

@@ -104,7 +104,7 @@ static void walk_steps(const mn_attention *a, const mn_matrix_kernels *k, int bh
   float *q = mn_alloc_from(&work, a->Kp), *write = mn_alloc_from(&work, a->Kp), *decay = mn_alloc_from(&work, a->Kp);
   float *num = mn_alloc_from(&work, a->Vp);
   for (int t = c->t0; t < c->t1; t++) {
-    if (t % stride(k) == 0) widen(a, C, s, checkpoint(a, k, bh, t));
+    if (c->taped && t % stride(k) == 0) widen(a, C, s, checkpoint(a, k, bh, t));
     long token = mn_token(a, t, bh);
     float keep = mn_keep(a, t, bh), z;
     if (keep == 0) {
