@@ -160,6 +160,11 @@ options.common = {
 options.web = { "web", "in place of a window pages for a browser: 1, or the port on this machine; it prints a link, and how to open it from another",
   type = "whole", range = { 0, 65535 }, example = "1", set = function(o, port) o.web = port > 0 and port or nil end }
 
+-- Of a command that chooses them itself: see learn/thread_choice.lua.
+options.common.threads_that_pay = { unpack(options.common.threads) }
+for key, value in pairs(options.common.threads) do options.common.threads_that_pay[key] = value end
+options.common.threads_that_pay.unless = "as many as pay, tried while it measures"
+
 ---Options of a command that plays a stored agent, and its argument.
 options.agent = { options.common.seed, options.common.greedy, options.common.best, options.common.checkpoint, options.common.threads }
 options.run = { { "folder", "RUN", "a run's folder", noun = "run" } }

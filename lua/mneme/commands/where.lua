@@ -19,6 +19,7 @@ local scene = lazy "mneme.insight.view.scene"
 local stats = lazy "mneme.stats"
 local stepper = lazy "mneme.insight.episodes.stepper"
 local terminal = require "mneme.base.terminal"
+local thread_choice = lazy "mneme.learn.thread_choice"
 local width = require("mneme.base.layout").width
 local function wrap(text) return table.concat(require("mneme.base.layout").wrap(text, width()), "\n") end
 
@@ -28,7 +29,7 @@ local where = { name = "where", doc = "where is it remembered: success lost by e
   draws = "episode k begins with this seed + k, while the environments of eval all draw from one", about = [[
 Every cell of the map plays the same episodes with the same random numbers, and continues from the state that was kept at its step.  The map is
 kept in RUN/where after each column: killed, the same command resumes it.]],
-  options = options.join({ options.episodes(64) }, options.agent, {
+  options = options.join({ options.episodes(64) }, { unpack(options.agent, 1, 4) }, options.common.threads_that_pay, {
     { "by", "the parts: heads (or groups of channels) and layers, or layers alone", type = "choice", choices = { "head", "layer" }, unless = "head" },
     { "every", "steps between columns", type = "whole", range = { 1 }, unless = "about 24 columns", example = "4" },
     { "columns", "about as many columns; those that are stored stay", type = "whole", range = { 1 }, unless = "24, fewer where episodes are long",
@@ -63,6 +64,17 @@ local function say_coarse(map, seconds)
   progress.announce(seconds, ("for the other %d cells; stopped, the same command resumes"):format(of - done))
 end
 
+-- Steps of both maps in as many threads as pay.
+local function choose_threads(o)
+  local steps = 0
+  local choice = not o.threads and thread_choice.here(function() return steps end)
+  if not choice then return end
+  o.on_step = function()
+    steps = steps + 1
+    choice:after()
+  end
+end
+
 -- The map; resumed where it was begun.
 local function open(o, env, test)
   local function agent()
@@ -70,7 +82,7 @@ local function open(o, env, test)
       settings = env })
   end
   local map = causal_map.new(agent(), agent(), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every,
-    columns = o.columns, on_coarse = say_coarse })
+    columns = o.columns, on_coarse = say_coarse, on_step = o.on_step })
   local path, found = causal_map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then terminal.note(("mneme: %s: %d of %d columns were there"):format(path, found, #map.steps)) end
   return map, path
@@ -212,6 +224,7 @@ function where.run(o)
   check(o)
   C.mn_watch_signals(true)
   C.mn_lose_nothing(true)
+  choose_threads(o)
   local result = measured(o, env)
   local told = result and tell(o, env, result)
   local status = errors.status_of(C.mn_interrupted())

@@ -24,14 +24,22 @@ local function numbers(most)
   return list
 end
 
+---Of this process, which has as many threads as it may use; nil where there is no choice.
+---@param steps fun(): number of work that after() is called for
+---@return ThreadChoice?
+function thread_choice.here(steps)
+  local most = C.mn_threads(engine.ctx)
+  if most == 1 or engine.device ~= "cpu" or ranks.size > 1 then return nil end
+  return thread_choice.new(numbers(most), steps, function() return C.mn_clock(false) end,
+    function(n) engine.check(C.mn_set_threads(engine.ctx, n)) end)
+end
+
 ---An observer of a training (see trainer.lua); nil where the number of threads is given, or there is no choice.
 ---@param steps fun(): number
 ---@return ThreadChoice?
 function thread_choice.open(learner, _, steps)
-  local cfg, most = learner.cfg, C.mn_threads(engine.ctx)
-  if cfg.threads ~= 0 or most == 1 or engine.device ~= "cpu" or ranks.size > 1 or cfg.profile ~= "0" then return nil end
-  return thread_choice.new(numbers(most), steps, function() return C.mn_clock(false) end,
-    function(n) engine.check(C.mn_set_threads(engine.ctx, n)) end)
+  local cfg = learner.cfg
+  return cfg.threads == 0 and cfg.profile == "0" and thread_choice.here(steps) or nil
 end
 
 ---The same with a clock and a way to set the number, which begins as the last of `list`.

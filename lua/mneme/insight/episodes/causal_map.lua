@@ -43,6 +43,7 @@ Map.__index = Map
 local function play(self, p, o)
   o.pause = function()
     self.played = self.played + 1
+    if self.on_step then self.on_step(self) end
     pause(self)
   end
   return p:play(o)
@@ -228,7 +229,7 @@ local function whole_number(value) return type(value) == "number" and value % 1 
 
 -- Options, and what they may be: words, a check of a number, or anything.
 local known = { by = { "head", "layer" }, measure = { "return", "success" }, test = { "erase", "hold" }, columns = whole_number, every = whole_number,
-  seed = true, on_column = true, on_coarse = true, outline = { true, false }, steps = true }
+  seed = true, on_step = true, on_column = true, on_coarse = true, outline = { true, false }, steps = true }
 
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
@@ -236,7 +237,7 @@ local known = { by = { "head", "layer" }, measure = { "return", "success" }, tes
 ---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
 ---  "return", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
 ---  nil: about 24 columns, fewer where episodes are long; columns = about as many, in place of every; steps = those of another map, in place of
----  every; on_column = function(map) called after each column; on_coarse = function(map, seconds), called once when
+---  every; on_step, on_column = function(map) called after each step that is played, each column; on_coarse = function(map, seconds), called once when
 ---  some of all steps is known and the rest takes over ten seconds; outline = layers first, nil: where the coarse columns take over ten seconds }
 ---@return CausalMap
 function causal_map.new(carrier, worker, options)
@@ -260,7 +261,7 @@ function causal_map.new(carrier, worker, options)
   local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
     partial = {}, outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
     seed = options.seed or 12345, every = options.every, asked_for = options.columns, steps = options.steps, outline = options.outline,
-    starts = {}, on_column = options.on_column, on_coarse = options.on_coarse, done = false, outlined = false, coarse = false,
+    starts = {}, on_step = options.on_step, on_column = options.on_column, on_coarse = options.on_coarse, done = false, outlined = false, coarse = false,
     cells_done = 0, spent = 0, played = 0, replayed = 0, expected = 0, deadline = math.huge }, Map)
   self.routine = coroutine.create(run)
   return self
