@@ -88,16 +88,13 @@ feature_maps.list = {
     size = function(cfg) return cfg.m end,
     map = function(a, about)
       local z = ops.favor_logits { x = a, w = about.w }
-      local name = about.prefix .. "c"
       if about.role == "q" then
-        -- The state's scale exp(-c) does not cancel against eps: a factor of 1 gives c its gradient, which the kernels' shrink lacks on a GPU.
-        local y, c = ops.favor_features { z = z, top = ops.running_max { z = z, of = "token" }, eps = about.cfg.feature_eps }, about.top
-        return y * ops.exp(c:detach() - c):unsqueeze(-1)
+        return ops.favor_features { z = z, top = ops.running_max({ z = z, of = "token" }):detach(), eps = about.cfg.feature_eps }
       end
-      local shrink
-      about.top, shrink, about.new[name] = ops.running_max { z = z, done = about.done, c = about.state[name] }
-      about.args.shrink = shrink:detach()
-      return ops.favor_features { z = z, top = about.top:detach() }
+      local name = about.prefix .. "c"
+      local top, shrink, c = ops.running_max { z = z, done = about.done, c = about.state[name] }
+      about.args.shrink, about.new[name] = shrink:detach(), c
+      return ops.favor_features { z = z, top = top:detach() }
     end,
   },
   -- the same, generalised to relu: phi = relu(W a) + feature_eps
