@@ -48,9 +48,9 @@ t.test("pairs in an environment: keys may be changed and taken away on the way; 
     return unpack(seen)
   end
   t.eq(table.concat({ luajit_pairs.ordered(take_away, { a = 1, b = 2, c = 3, d = 4 }) }, " "), "a1 b2 d9")
-  local mine = {}
+  local mine = setmetatable({}, {})
   local ok, problem = pcall(luajit_pairs.ordered, error, mine)
-  t.ok(not ok and problem == mine, "a table that is thrown arrives")
+  t.ok(not ok and problem == mine, "an object that is thrown arrives")
   t.eq(select("#", luajit_pairs.ordered(function() return nil, nil end)), 2)
   local inner = luajit_pairs.ordered(function()
     pcall(luajit_pairs.ordered, error, "x")

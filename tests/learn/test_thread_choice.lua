@@ -52,8 +52,8 @@ end)
 
 t.test("where chooses its threads, and the map's bits are those of one thread", function()
   local dir, maps = shell.folder(), {}
-  local said, status = shell.run(dir, ("'%s' run tmaze core=gru core.d_model=8 hidden=8 corridor=4 num_envs=8 num_steps=32 steps=4096 threads=1 run=run"):format(
-    shell.program))
+  local words = "core=gru core.d_model=8 hidden=8 corridor=4 num_envs=8 num_steps=32 steps=4096 threads=1 run=run"
+  local said, status = shell.run(dir, ("'%s' run tmaze %s"):format(shell.program, words))
   t.eq(status, 0, said)
   for k, threads in ipairs { "", "threads=1", "threads=2" } do
     said, status = shell.run(dir, ("rm -rf run/where; OMP_NUM_THREADS=2 '%s' where run %s out=map.json"):format(shell.program, threads))

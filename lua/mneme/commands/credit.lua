@@ -91,7 +91,7 @@ function command.run(o)
     episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
       .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
   describe(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
-  print "a gradient is what a small change would do: a cue that is held firmly may have little of it"
+  print "a gradient is what a small change would do: a cue that is held firmly may have little of it; mneme where erases the memory instead"
   if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
   next_step.say { "where", o.folder }
   return 0
