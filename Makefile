@@ -201,13 +201,20 @@ pages: all      ## HTML reports of docs/results, into build/pages
 	@for f in docs/results/*.jsonl; do n=$(B)/pages/$$(basename $$f .jsonl); \
 	  $(B)/mneme report $$f out=$$n.html figures=$$n/figures > $(B)/pages/log || exit 1; echo $$n.html; done
 
-golden: all     ## save the pictures of all scenes; with PYTHON=~/diagnostics/bin/python, compare 5,000 steps of each diagnostic's original, too
-	@mkdir -p tests/golden
+# Originals of environments that PYTHON has, played and compared: its package, the script and what it takes, the test.
+define original
+	@if $(PYTHON) -c 'import $(1)' 2>/dev/null; \
+	then export MNEME_BUILD=$(abspath $(B)); \
+	  $(PYTHON) tests/reference/$(2) && ORIGINALS=$(abspath $(B))/originals luajit tests/run.lua $(3); \
+	else echo "not compared: $(PYTHON) has no $(1) (tests/reference/$(firstword $(2)) says how)"; fi
+endef
+golden: all     ## save the pictures of all scenes; with PYTHON=~/originals/bin/python, play and compare originals of environments, too
+	@mkdir -p tests/golden $(B)/originals
 	@MNEME_BUILD=$(abspath $(B)) MNEME_GOLDEN=keep luajit tests/run.lua tests/view/test_golden.lua
 ifeq ($(origin PYTHON),command line)
-	@mkdir -p $(B)/originals
-	@$(PYTHON) tests/reference/diagnostics.py to=$(B)/originals steps=5000
-	@DIAGNOSTICS=$(abspath $(B))/originals MNEME_BUILD=$(abspath $(B)) luajit tests/run.lua tests/envs/test_diagnostics.lua
+	$(call original,bsuite,diagnostics.py to=$(B)/originals steps=5000,tests/envs/test_diagnostics.lua)
+	$(call original,popgym,popgym_tasks.py $(B)/originals,tests/envs/test_popgym_tasks.lua)
+	$(call original,memory_gym,endless.py $(B)/originals,tests/envs/test_endless.lua)
 endif
 
 # Recorded into $(B)/, then replayed: all of the state, the observation, the reward and the end of each step.

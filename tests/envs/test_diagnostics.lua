@@ -7,7 +7,7 @@ local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local env_rig = require "tests.support.env_rig"
 
-local folder = os.getenv "DIAGNOSTICS" or registry.root .. "tests/fixtures/envs"
+local folder = os.getenv "ORIGINALS" or registry.root .. "tests/fixtures/envs"
 
 local function same(seen, want, from, size, what)
   for k = 0, size - 1 do

@@ -7,7 +7,7 @@ local json = require "mneme.base.json"
 local registry = require "mneme.base.registry"
 local endless_plays = require "tests.support.endless_plays"
 
-local recorded = json.decode((files.read(registry.root .. "tests/fixtures/envs/endless.json")))
+local recorded = json.decode((files.read((os.getenv "ORIGINALS" or registry.root .. "tests/fixtures/envs") .. "/endless.json")))
 for i, theirs in ipairs(recorded) do
   for _, observation in ipairs { "pixels", "vector" } do
     t.test(("%s, play %d, %s: memory-gym moves, pays, ends and shows the same at every step"):format(theirs.name, i, observation), function()

@@ -5,7 +5,7 @@ local registry = require "mneme.base.registry"
 local safetensors = require "mneme.tensor.safetensors"
 local popgym_tasks = require "tests.support.popgym_tasks"
 
-local file = safetensors.read(registry.root .. "tests/fixtures/envs/popgym_tasks.safetensors").tensors
+local file = safetensors.read((os.getenv "ORIGINALS" or registry.root .. "tests/fixtures/envs") .. "/popgym_tasks.safetensors").tensors
 for name in pairs(popgym_tasks.steps) do
   t.test(name .. ": POPGym observes, pays and ends the same at every step", function()
     for _, level in ipairs(popgym_tasks.levels) do

@@ -3,11 +3,12 @@
 What was played comes from tests/support/endless_plays.lua; rules and pictures from memory-gym, whose random draws are replaced by ours.
 
     python3 -m venv ~/memory-gym && ~/memory-gym/bin/pip install memory-gym==1.0.2
-    ~/memory-gym/bin/python tests/reference/endless.py            # writes tests/fixtures/envs/endless.json
+    ~/memory-gym/bin/python tests/reference/endless.py [FOLDER=tests/fixtures/envs]       # writes endless.json there
 """
 import json
 import os
 import subprocess
+import sys
 import zlib
 
 os.environ["SDL_VIDEODRIVER"] = os.environ["SDL_AUDIODRIVER"] = "dummy"
@@ -103,7 +104,7 @@ def main():
         episodes = [play(task, episode, settings) for episode in played["episodes"]]
         print(played["name"], played["settings"], [(len(e["reward"]), e["actions"], e["count"][-1]) for e in episodes])
         fixture.append({"name": played["name"], "episodes": episodes})
-    with open("tests/fixtures/envs/endless.json", "w") as f:
+    with open((sys.argv[1] if len(sys.argv) > 1 else "tests/fixtures/envs") + "/endless.json", "w") as f:
         f.write(json.dumps(fixture, separators=(",", ":")) + "\n")
 
 
