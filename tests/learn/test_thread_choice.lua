@@ -61,5 +61,8 @@ t.test("where chooses its threads, and the map's bits are those of one thread", 
     maps[k] = files.read(dir .. "/map.json")
   end
   t.ok(#maps[1] > 100 and maps[1] == maps[2] and maps[1] == maps[3])
+  said, status = shell.run(dir, ("rm -rf run/where; touch run/where; '%s' where run threads=1 out=map.json 2>&1"):format(shell.program))
+  t.eq(status, 0, said)
+  t.ok(said:find "not stored" and files.read(dir .. "/map.json") == maps[1], "what cannot be stored is measured, and said: " .. said)
   os.execute("rm -r '" .. dir .. "'")
 end)

@@ -7,7 +7,6 @@ local errors = require "mneme.base.errors"
 local figures = lazy "mneme.insight.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local next_step = require("mneme.base.terminal").next_step
 local stepper = lazy "mneme.insight.episodes.stepper"
 
 local command = { name = "credit", doc = "which earlier observations an agent's value and action depend on", others = "env", loads = true,
@@ -91,9 +90,8 @@ function command.run(o)
     episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
       .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
   describe(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
-  print "a gradient is what a small change would do: a cue that is held firmly may have little of it; mneme where erases the memory instead"
+  print(("a gradient is what a small change would do; a cue that is held firmly may have little of it: mneme where %s"):format(o.folder))
   if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
-  next_step.say { "where", o.folder }
   return 0
 end
 

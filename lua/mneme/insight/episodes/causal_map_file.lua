@@ -2,6 +2,7 @@
 -- that is done is read: RUN/where/STEPS-CHECKSUM.json, by the checkpoint and by all that the map depends on.
 local bit = require "bit"
 local engine = require "mneme.base.engine"
+local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
@@ -104,8 +105,15 @@ function map_file.attach(map, folder, only_read)
   local path = ("%s/where/%.0f-%s.json"):format(folder, map.carrier.steps or 0, bit.tohex(engine.C.mn_crc32c(0, key, #key)))
   local got = files.is_file(path) and json.decode((files.read(path)), path)
   if not only_read then
-    files.make_folder(folder .. "/where")
-    map.on_column = function() store(map, path, key) end
+    map.on_column = function()
+      local ok, why = pcall(function()
+        files.make_folder(folder .. "/where")
+        store(map, path, key)
+      end)
+      if ok then return elseif not errors.is(why) then error(why, 0) end
+      terminal.note(("mneme: warning: %s: the map is measured, and not stored"):format(why.message))
+      map.on_column = nil
+    end
   end
   if not files.is_file(path) then return path, 0 end
   local format = type(got) == "table" and tostring(got.format) or ""
