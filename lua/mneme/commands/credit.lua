@@ -1,6 +1,7 @@
 -- credit.lua -- `mneme credit`: which earlier observations an agent's value and action depend on.
 local lazy = require "mneme.base.lazy"
 local arguments = require "mneme.commands.arguments"
+local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local credit = lazy "mneme.insight.measure.credit"
 local errors = require "mneme.base.errors"
@@ -90,8 +91,9 @@ function command.run(o)
     episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
       .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
   describe(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)
-  print(("a gradient is what a small change would do; a cue that is held firmly may have little of it: mneme where %s"):format(o.folder))
+  print "a gradient is what a small change would do: a cue that is held firmly may have little of it"
   if o.out then write(o, credit.map(p.agent, p.env, episode), episode, ("what the %s depends on: %s"):format(o.of, p.title)) end
+  next_step.note { "where", o.folder }
   return 0
 end
 
