@@ -136,6 +136,13 @@ end
 
 local function put_size(o, value) o.width, o.height = value[1], value[2] end
 
+local function threads(unless)
+  return { "threads", "CPU threads", type = "whole", range = { 1, 2 ^ 31 - 1 }, unless = unless, example = "2", set = function(o, n)
+    o.threads = n
+    engine.check(engine.C.mn_set_threads(engine.ctx, n))
+  end }
+end
+
 ---Options of commands that play a stored agent, that draw, that read stored code.
 options.common = {
   seed = { "seed", "which episodes: number k begins with seed + k; mneme eval seed=N plays others", type = "whole", default = 12345 },
@@ -143,11 +150,8 @@ options.common = {
   best = { "best", "the best checkpoint instead of the newest", type = "switch", default = false },
   checkpoint = { "checkpoint", "the checkpoint at this step instead of the newest", type = "whole", example = "4096" },
   num_envs = { "num_envs", "environments that are stepped together", type = "whole", range = { 1 }, unless = "64", example = "64" },
-  threads = { "threads", "CPU threads", type = "whole", range = { 1, 2 ^ 31 - 1 }, unless = "all processors", example = "2",
-    set = function(o, n)
-      o.threads = n
-      engine.check(engine.C.mn_set_threads(engine.ctx, n))
-    end },
+  threads = threads "all processors",
+  threads_that_pay = threads "as many as pay, tried while it measures",           -- learn/thread_choice.lua
   device = { "device", "where it is computed: cpu or cuda", type = "text", example = "cpu", set = function(o, device)
     o.device = device
     engine.open(device)
@@ -160,19 +164,6 @@ options.common = {
 options.web = { "web", "in place of a window pages for a browser: 1, or the port on this machine; it prints a link, and how to open it from another",
   type = "whole", range = { 0, 65535 }, example = "1", set = function(o, port) o.web = port > 0 and port or nil end }
 
--- Of a command that chooses them itself: see learn/thread_choice.lua.
-options.common.threads_that_pay = { unpack(options.common.threads) }
-for key, value in pairs(options.common.threads) do options.common.threads_that_pay[key] = value end
-options.common.threads_that_pay.unless = "as many as pay, tried while it measures"
-
----Options of a command that plays a stored agent, and its argument.
-options.agent = { options.common.seed, options.common.greedy, options.common.best, options.common.checkpoint, options.common.threads }
-options.run = { { "folder", "RUN", "a run's folder", noun = "run" } }
-
----@param n integer default
----@return Option
-function options.episodes(n) return { "episodes", "how many episodes", type = "whole", range = { 1 }, default = n } end
-
 ---Options and lists of options as one list.
 ---@return Option[]
 function options.join(...)
@@ -182,6 +173,15 @@ function options.join(...)
   end
   return list
 end
+
+---Options of a command that plays a stored agent, and its argument.
+options.played = { options.common.seed, options.common.greedy, options.common.best, options.common.checkpoint }
+options.agent = options.join(options.played, options.common.threads)
+options.run = { { "folder", "RUN", "a run's folder", noun = "run" } }
+
+---@param n integer default
+---@return Option
+function options.episodes(n) return { "episodes", "how many episodes", type = "whole", range = { 1 }, default = n } end
 
 local function change(name, meaning, example)
   return { name, meaning, type = "text", many = true, example = example, set = function(o, text, option, command)

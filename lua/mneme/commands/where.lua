@@ -29,7 +29,7 @@ local where = { name = "where", doc = "where is it remembered: success lost by e
   draws = "episode k begins with this seed + k, while the environments of eval all draw from one", about = [[
 Every cell of the map plays the same episodes with the same random numbers, and continues from the state that was kept at its step.  The map is
 kept in RUN/where after each column: killed, the same command resumes it.]],
-  options = options.join({ options.episodes(64) }, { unpack(options.agent, 1, 4) }, options.common.threads_that_pay, {
+  options = options.join({ options.episodes(64) }, options.played, options.common.threads_that_pay, {
     { "by", "the parts: heads (or groups of channels) and layers, or layers alone", type = "choice", choices = { "head", "layer" }, unless = "head" },
     { "every", "steps between columns", type = "whole", range = { 1 }, unless = "about 24 columns", example = "4" },
     { "columns", "about as many columns; those that are stored stay", type = "whole", range = { 1 }, unless = "24, fewer where episodes are long",
