@@ -262,7 +262,7 @@ t.test("gym: where an environment cuts an episode off by itself, what would have
   end
 end)
 
-t.test("gym: an environment's own picture is drawn, at the step that it is at; what is no picture is told", function()
+t.test("gym: an environment's own picture is drawn, at the step that it is at; what is no picture is refused", function()
   local note, notes = terminal.note, {}
   for shows, told in pairs { colour = false, grey = false, floats = "render gives float64 of shape %(6, 9, 3%)", none = "render gives none" } do
     local env = walk { num_envs = 2, shows = shows }

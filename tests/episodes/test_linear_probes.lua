@@ -35,7 +35,7 @@ t.test("what a direction tells is found; what nothing tells is not", function()
   t.ok(r.score < 0.3 and math.abs(r.selectivity) < 0.3, r.score)
 end)
 
-t.test("what is linear is told, in any unit; what is not is 0, not less", function()
+t.test("what is linear is read, in any unit; what is not is 0, not less", function()
   local n, d = 200, 10
   local x, y, square = noise(n * d, 2), {}, {}
   for i = 0, n - 1 do
