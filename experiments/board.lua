@@ -53,6 +53,7 @@ return mn.study {
     better("delta", "Gated DeltaNet, which overwrites, scores higher than GaLiTe, which adds.", "gated_deltanet", "galite"),
     better("agalite-gru", "AGaLiTe scores higher than a GRU.", "agalite", "gru"),
     better("agalite-gtrxl", "AGaLiTe scores higher than GTrXL with 128 steps.", "agalite", "gtrxl"),
+    better("exact-credit", "minGRU scores higher with exact credit than with the window.", "mingru exact", "mingru"),
     { id = "approximation", text = "AGaLiTe's approximation changes the normalised score by less than 0.05.", source = "ours",
       test = { "equal", metric = "normalised", a = { core = "agalite" }, b = { core = "galite" }, where = { size = SMALL }, within = 0.05 } },
   },
