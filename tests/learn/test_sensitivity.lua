@@ -6,6 +6,7 @@ local core_rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local cores = require "mneme.models.cores"
 local exact_credit = require "mneme.learn.exact_credit"
+local registry = require "mneme.base.registry"
 local ops = require("mneme.tensor.tensor").ops
 
 local T, B = 29, 3
@@ -178,4 +179,14 @@ end)
 
 t.test("others say why they have none", function()
   for _, name in ipairs { "gru", "performer", "delta", "gtrxl" } do t.fails(function() exact_credit(configured { name }, 1) end) end
+  local refused = 0
+  for _, name in ipairs(registry.names "cores") do
+    local core = configured { name }
+    if not core.sensitivities then
+      local ok, err = pcall(exact_credit, core, 1)
+      t.ok(not ok and tostring(err):find("has no sensitivities: ", 1, true) and not tostring(err):find("declares none", 1, true), tostring(err))
+      refused = refused + 1
+    end
+  end
+  t.ok(refused > 20)
 end)

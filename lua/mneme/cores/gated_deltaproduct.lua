@@ -18,7 +18,7 @@ as published: all of it but the residual block and the initial values of product
     return { { "q", keys }, { "k", cfg.keys * keys }, { "v", cfg.keys * keys * cfg.expand_v } }
   end,
   open = function(cfg) return { { "b", cfg.keys * cfg.n_heads }, cfg.gated and { "a", cfg.n_heads } or nil } end,
-  gate = "silu", scaled = true, complexity = "L*H*V*K*(1 + 2*P)", reads = "joint",
+  gate = "silu", scaled = true, complexity = "L*H*V*K*(1 + 2*P)", reads = "joint", lacks = "its state mixes its elements",
   memory = function(cfg, own)
     local H, A_log, dt_bias = cfg.n_heads
     if cfg.gated then A_log, dt_bias = fast_weights.time_steps(own, H, 1, 0, 16, "keep") end

@@ -17,6 +17,7 @@ as published: all of it but the residual block and the initial values of product
   sizes = function(cfg) return cfg.d_state, cfg.d_head end,
   parts = function(cfg) return { { "x", cfg.n_heads * cfg.d_head }, { "B", cfg.d_state }, { "C", cfg.d_state } } end,
   open = function(cfg) return { { "dt", cfg.n_heads } } end,
+  lacks = "its rows read several steps, through a convolution, so that more of them feed each element",
   conv_bias = true, gate = "silu", gate_first = true, norm = "all", complexity = "2*L*H*V*K", reads = "kept",
   memory = function(cfg, own)
     local H = cfg.n_heads

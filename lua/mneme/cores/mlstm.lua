@@ -118,6 +118,7 @@ return {
       d_out = cfg.d_model, states = states, start = { m = -1e38 },
       sizes = { H = cfg.n_heads, K = E / cfg.n_heads, W = cfg.conv_size - 1, E = E },
       complexity = { step = "2*L*H*K*K" }, reads = "gated", decays = decays,
+      no_sensitivities = "its rows read several steps, through a convolution, so that more of them feed each element",
       forward = function(x, done, state, probe)
         local e, new = embed(x), {}
         for l = 1, cfg.n_layers do e = layers[l][2](e, cfg.reset and done or nil, state, new, probe) end

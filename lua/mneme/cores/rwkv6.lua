@@ -82,6 +82,7 @@ z = norm2(e), e += sigma(r) * v(relu(k)^2), inputs z + delta*mix]],
     return rwkv.build(cfg, {
       attn = time_mixing, ffn = channel_mixing, states = { S = "[B,H,K,V]" },
       sizes = { H = cfg.n_heads, K = cfg.d_head, V = cfg.d_head }, complexity = "3*L*H*K*V", reads = "bonus",
+      no_sensitivities = "its decays go through two layers, so that many rows feed each element",
     })
   end,
 }

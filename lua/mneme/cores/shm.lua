@@ -58,6 +58,7 @@ return {
     local core = recurrent.build(cfg, layer, { "C" })
     for name in pairs(core.states) do core.states[name] = "[B,H,V,K]" end
     core.sizes, core.complexity, core.reads = { H = 1, V = cfg.d_head, K = cfg.d_head }, { step = "3*L*H*V*K" }, "joint"
+    core.no_sensitivities = "keys are divided by their sum, so that rows of all of them feed each element"
     return core
   end,
 }

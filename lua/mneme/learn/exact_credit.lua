@@ -203,12 +203,22 @@ local function make_plans(self)
   self.plan = plan(function(...) self.carries, self.seen, self.carry.recorded = record(self, ...), true, false end)
 end
 
+-- Why a core of the library has none whose build does not say: by how it reads its memory (models/cores.lua).
+local mixes, kept = "the state of %s mixes its elements", "%s keeps what it saw, and carries no state by a recursion"
+local lacks = { vector = mixes, gated_delta = mixes, unlearned = mixes, softmax = kept, frames = kept, nothing = "%s has no memory" }
+
+local function why_none(core)
+  if core.no_sensitivities then return core.no_sensitivities end
+  return not core.file and lacks[core.reads] and lacks[core.reads]:format(core.name) or "its file declares none (docs/write-a-core.md)"
+end
+
 ---@param B integer environments
 ---@param features (fun(...): Tensor)? what the core reads [T,B,d_in], of the tensors that `look` is given; nil: they are that
 ---@return table sensitivities, all 0: nothing came before
 local function new(core, B, features)
   if not core.sensitivities then
-    errors.usage(("credit=exact: core %s has no sensitivities: %s"):format(core.name, core.no_sensitivities or "its file declares none"))
+    errors.usage(("credit=exact: core %s has no sensitivities: %s"):format(core.name, why_none(core)),
+      "credit=window with a longer num_steps, or learner=stream with credit=trace")
   end
   local self = setmetatable({ core = core, B = B, features = features, kinds = {}, layers = {}, state = {} }, Sensitivities)
   for n, groups in ipairs(core.sensitivities) do

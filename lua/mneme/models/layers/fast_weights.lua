@@ -32,7 +32,7 @@ local fast_weights = {}
 ---@field credit (fun(cfg, own: Own, n: integer, shared: Module?): table[], function)? sensitivities of C (see exact_credit.lua): its kinds, each with
 ---  of = "v" where its rows are those of values, part = "k" where they are one of `parts`, from = the row of element 0; and what each step adds and
 ---  keeps, of what the rows give: fun(u, states): x, keep
----@field lacks string? why there are none
+---@field lacks string? why there are none, where `reads` does not say
 
 ---@class Own the parameters of a layer that are its core's own
 ---@field leaf fun(name: string, shape: integer[], init: function?): Tensor
