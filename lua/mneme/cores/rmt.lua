@@ -83,7 +83,8 @@ return {
       start = { mem = function(mem)
         for b = 0, mem:shape()[1] - 1 do tensor.view(mem, b * mem0:size(), mem0:shape()):copy(mem0) end
       end },
-      claims = { steps = "between segment ends" }, reads = "softmax", no_sensitivities = "its tokens are rewritten from each other", acts = cfg.sees == "memory" and "steps" or nil,
+      claims = { steps = "between segment ends" }, reads = "softmax",
+      no_sensitivities = "its tokens are rewritten from each other", acts = cfg.sees == "memory" and "steps" or nil,
       complexity = cfg.sees == "memory" and { step = single_step, sequence = "N*(" .. per_token .. ")" } or { step = per_token },
       forward = function(x, done, state, probe, fresh, acting)
         local args = { params = params, mem0 = mem0, done = cfg.reset and done or nil, heads = cfg.n_heads, d_head = cfg.d_head,
