@@ -5,8 +5,7 @@ local mn = require "mneme"
 local ROW = 13                                   -- cards side by side
 local ranks = { [0] = "A", "2", "3", "4", "5", "6", "7", "8", "9", "T", "J", "Q", "K" }
 
-local function draw(view, now)
-  local body = mn.scene.body(view, now)
+local function layout(now)
   local kinds = 0
   for _, card in ipairs(now.truth.cards or {}) do kinds = math.max(kinds, card) end
   local cards = {
@@ -16,12 +15,11 @@ local function draw(view, now)
     end,
     mark = function(class) return kinds > 1 and ranks[class] or true end,
   }
-  mn.scene.lay(view, body, now, { "rows", { "6*", "world", cards },
-    { "3*", "columns", { "1*", "value" }, { "1*", "knowledge", { fact = "cards" } } }, { "2*", "memory" } })
+  return { "rows", { "6*", "world", cards }, { "3*", "columns", { "1*", "value" }, { "1*", "knowledge", { fact = "cards" } } }, { "2*", "memory" } }
 end
 
 return mn.scene {
   env = { "concentration" },
   core = { "gru" },
-  draw = draw,
+  layout = layout,
 }

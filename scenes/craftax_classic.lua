@@ -2,13 +2,10 @@
 -- value, memory and gates.    mneme view craftax_classic
 local mn = require "mneme"
 
-local function draw(view, now)
-  mn.scene.lay(view, mn.scene.body(view, now), now, { "columns",
-    { "5*", "world", { title = "world", note = now.truth.achieved and ("%d of 22 achievements"):format(now.truth.achieved) } },
-    { "3*", "rows", { "3*", "policy" }, { "2*", "value" }, { "2*", "memory" } } })
-end
-
 return mn.scene {
   env = { "craftax_classic" },
-  draw = draw,
+  layout = function(now)
+    return { "columns", { "5*", "world", { title = "world", note = now.truth.achieved and ("%d of 22 achievements"):format(now.truth.achieved) } },
+      { "3*", "rows", { "3*", "policy" }, { "2*", "value" }, { "2*", "memory" } } }
+  end,
 }

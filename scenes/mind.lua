@@ -3,14 +3,12 @@
 --   mneme view runs/NAME scene=mind
 local mn = require "mneme"
 
-local function draw(view, now)
-  local body = mn.scene.body(view, now, { story = true })
-  local left = body.h < 340 * view.unit and { "2*", "rows", { "1*", "world" }, { 0 }, { "1*", "policies" } }
-    or { "2*", "rows", { "4*", "world" }, { "2*", "observation" }, { "3*", "policies" }, { "4*", "norms" } }
-  mn.scene.lay(view, body, now, { "columns", left, { "5*", "rows", { "4*", "contribution" }, { "3*", "attention" }, { "3*", "gates" } } })
-end
-
 return mn.scene {
   env = { "tmaze", corridor = 20 },
-  draw = draw,
+  story = true,
+  layout = function(_, body, view)
+    local left = body.h < 340 * view.unit and { "2*", "rows", { "1*", "world" }, { 0 }, { "1*", "policies" } }
+      or { "2*", "rows", { "4*", "world" }, { "2*", "observation" }, { "3*", "policies" }, { "4*", "norms" } }
+    return { "columns", left, { "5*", "rows", { "4*", "contribution" }, { "3*", "attention" }, { "3*", "gates" } } }
+  end,
 }

@@ -16,17 +16,14 @@ local function both(name, place, unit)
   }
 end
 
-local function draw(view, now)
-  local function signal(title, y_name, lines)
-    return { "1*", "signals", { title = title, y_name = y_name, lines = lines, empty = "this environment has no cart" } }
-  end
-  mn.scene.lay(view, mn.scene.body(view, now), now, { "rows", { "5*", "world", { title = "cart and pole", note = "pale: as observed" } },
-    { "4*", "columns", signal("angle", "degrees", both("angle", 1, 180 / math.pi)), signal("cart", "metres", both("x", 0, 1)) },
-    { "4*", "columns", { "1*", "policies" }, { "1*", "value" }, { "1*", "norms" } } })
+local function signal(title, y_name, lines)
+  return { "1*", "signals", { title = title, y_name = y_name, lines = lines, empty = "this environment has no cart" } }
 end
 
 return mn.scene {
   env = { "noisy_cartpole", noise = 0.2 },
   core = { "gru", d_model = 64 },
-  draw = draw,
+  layout = { "rows", { "5*", "world", { title = "cart and pole", note = "pale: as observed" } },
+    { "4*", "columns", signal("angle", "degrees", both("angle", 1, 180 / math.pi)), signal("cart", "metres", both("x", 0, 1)) },
+    { "4*", "columns", { "1*", "policies" }, { "1*", "value" }, { "1*", "norms" } } },
 }

@@ -2,11 +2,7 @@
 --   mneme view runs/NAME scene=paths, then b
 local mn = require "mneme"
 
-local function draw(view, now)
-  mn.scene.lay(view, mn.scene.body(view, now), now, { "rows", { "1*", "columns", { "1*", "world" }, { "1*", "policies" } }, { "2*", "patching" } })
-end
-
 return mn.scene {
   env = { "tmaze", corridor = 20 },
-  draw = draw,
+  layout = { "rows", { "1*", "columns", { "1*", "world" }, { "1*", "policies" } }, { "2*", "patching" } },
 }

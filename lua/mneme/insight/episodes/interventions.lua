@@ -32,8 +32,11 @@ interventions.kinds = {
 
 local function heads_text(n) return n > 1 and ("0..%d"):format(n - 1) or "0" end
 
--- The axis of heads of a state; nil without one.
-local function head_axis(core, name)
+---The axis of heads of a state; nil without one.
+---@param core Core
+---@param name string of the state
+---@return integer?
+function interventions.head_axis(core, name)
   local axis = 0
   for letter in core.states[name]:gmatch "%w+" do
     axis = axis + 1
@@ -47,7 +50,7 @@ local function known_parts(core)
   for _, name in ipairs(core:state_names()) do
     local word = name:match "^layers%.%d+" or name
     if not seen[word] then names[#names + 1], seen[word] = word, true end
-    if head_axis(core, name) and not seen.head then
+    if interventions.head_axis(core, name) and not seen.head then
       seen.head = ("layers.N.head.M with M = %s"):format(heads_text(core.sizes.H))
     end
   end
@@ -68,7 +71,7 @@ end
 local function parts_of_head(core, word, prefix, head, kind)
   local list = {}
   for _, part in ipairs(beginning(core, prefix, kind)) do
-    part.axis, part.index = head_axis(core, part.name), tonumber(head)
+    part.axis, part.index = interventions.head_axis(core, part.name), tonumber(head)
     if part.axis then list[#list + 1] = part end
   end
   if #list == 0 then errors.usage(("%s: %s of %s has no heads"):format(word, prefix, core.name), known_parts(core)) end
@@ -183,12 +186,8 @@ local function stretches_of_state(core, part, env, num_envs)
     kept = { core = core, num_envs = num_envs }
     part.stretches = kept
   end
-  local list = kept[env]
-  if not list then
-    list = stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, part)
-    kept[env] = list
-  end
-  return list
+  kept[env] = kept[env] or stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, part)
+  return kept[env]
 end
 
 ---Copy parts of a memory of one environment into that of another.
@@ -231,6 +230,11 @@ end
 
 local function whole(spec, key, least) errors.whole(("%s=%s"):format(spec.kind, tostring(spec.what)), key, spec[key], least) end
 
+local function finite(spec, key)
+  local x = spec[key]
+  if type(x) ~= "number" or x - x ~= 0 then errors.usage(("%s %s: %s=%s, expected a finite number"):format(spec.kind, spec.what, key, tostring(x))) end
+end
+
 -- The fact; for a flip without a name the first one with discrete values.
 local function find_fact(env, spec)
   if spec.kind ~= "flip" or spec.what or #env.settable == 0 then return env:fact(spec.what) end
@@ -243,12 +247,14 @@ end
 -- A donor must have the same arrays, of the same size.
 local function check_donor(stepper, spec)
   errors.need(("swap %s: the donor"):format(spec.what), spec.donor, "memory", "{ memory = that of a frame, episode = a number }")
+  spec.donor_states = {}
   if type(spec.donor.episode) ~= "number" then errors.usage(("swap %s: the donor has no episode, a number"):format(spec.what)) end
   for _, part in ipairs(spec.parts) do
     local array, n = spec.donor.memory[part.name], state_arrays.size(stepper.memory[part.name].shape)
     if not array or type(array.values) ~= "cdata" or ffi.sizeof(array.values) ~= 4 * n then
       errors.usage(("swap %s: the donor has not the %d numbers of %s"):format(spec.what, n, part.name))
     end
+    spec.donor_states[part.name] = { data = function() return array.values end }          -- as tensors are read
   end
 end
 
@@ -275,9 +281,7 @@ local function resolve(stepper, given)
     spec.part = interventions.probe(stepper, spec.what)
     stepper.holds = (stepper.holds or 0) % 255 + 1
     spec.owner = stepper.holds
-    if spec.kind == "force" and (type(spec.to) ~= "number" or spec.to - spec.to ~= 0) then
-      errors.usage(("force %s: to=%s, expected a finite number"):format(spec.what, tostring(spec.to)))
-    end
+    if spec.kind == "force" then finite(spec, "to") end
   else
     spec.fact = find_fact(stepper.env, spec)
     spec.what = spec.fact.name
@@ -286,9 +290,7 @@ local function resolve(stepper, given)
         "set or shift it")
     end
     if spec.kind == "set" then spec.to = stepper.env:fact_value(spec.fact, spec.to) end
-    if spec.kind == "shift" and (type(spec.by) ~= "number" or spec.by - spec.by ~= 0) then
-      errors.usage(("shift %s: by=%s, expected a finite number"):format(spec.what, tostring(spec.by)))
-    end
+    if spec.kind == "shift" then finite(spec, "by") end
   end
   spec.done = 0
   return spec
@@ -314,99 +316,70 @@ end
 
 -- ---- applying them ----
 
--- Each applies an intervention in some environments: those in which it could be are { [env] = true }.
-local apply = {}
-
--- Copies parts of a memory into an environment's state, from index `donor` of states of `num_envs` environments at from(name).
-local function put(stepper, spec, env, from, donor, num_envs)
-  local core = stepper.agent.core
-  for _, part in ipairs(spec.parts) do
-    local to, theirs = stepper.state[part.name]:data(), stretches_of_state(core, part, donor, num_envs)
-    local numbers = from(part.name)
-    for k, s in ipairs(stretches_of_state(core, part, env, stepper.num_envs)) do
-      ffi.copy(to + s[1], numbers + theirs[k][1], 4 * s[2])
-    end
-  end
-  return true
+-- Copies parts of a memory into an environment's state, from environment `donor` of states of `num_envs` of them.
+local function put(stepper, spec, env, states, donor, num_envs)
+  interventions.copy(stepper.agent.core, spec.parts, states, donor, num_envs, stepper.state, env, stepper.num_envs)
 end
 
-function apply.erase(stepper, spec, envs)
-  local done = {}
-  local function from(name) return stepper.start[name]:data() end
-  for _, env in ipairs(envs) do done[env] = put(stepper, spec, env, from, env, stepper.num_envs) end
-  return done
-end
-
--- Nothing changes at this step; `put_back` restores what is kept here before each step that follows.
-function apply.hold(stepper, spec, envs)
-  local done, now = {}, {}
+-- The parts as they are now, in all environments.
+local function keep(stepper, spec)
+  local now = {}
   for _, part in ipairs(spec.parts) do now[part.name] = stepper.state[part.name] end
-  spec.kept, spec.held = tensor.keep(now), {}
-  for _, env in ipairs(envs) do done[env], spec.held[env] = true, true end
-  return done
+  return tensor.keep(now)
 end
 
 local function put_back(stepper, spec, envs)
-  local function from(name) return spec.kept[name]:data() end
   stepper:restart_plan()
   for _, env in ipairs(envs) do
-    if spec.held[env] then put(stepper, spec, env, from, env, stepper.num_envs) end
+    if spec.held[env] then put(stepper, spec, env, spec.kept, env, stepper.num_envs) end
   end
 end
 
--- Each environment takes the memory of the next one in the list, or all take the donor's.
-function apply.swap(stepper, spec, envs)
-  local done, before = {}, {}
-  if spec.donor then
-    local function kept(name) return spec.donor.memory[name].values end
-    for _, env in ipairs(envs) do done[env] = put(stepper, spec, env, kept, 0, 1) end
-    return done
+-- Calls f(mask, owner, value, i) for each element of a part of a clamped probe.
+local function each_element(stepper, spec, env, f)
+  local held = stepper.held[spec.part.name]
+  local mask, owner, values = held.mask:data(), held.owner:data(), held.value:data()
+  for _, s in ipairs(stretches(spec.part.shape, 1, env, spec.part)) do
+    for i = s[1], s[1] + s[2] - 1 do f(mask, owner, values, i) end
   end
-  if #envs < 2 then return done end
-  for _, part in ipairs(spec.parts) do before[part.name] = stepper.state[part.name] end
-  before = tensor.keep(before)
-  local function from(name) return before[name]:data() end
-  for i, env in ipairs(envs) do done[env] = put(stepper, spec, env, from, envs[i % #envs + 1], stepper.num_envs) end
-  return done
 end
 
 -- Clamps a part of a probe to value(i) at its element i.
 local function clamp(stepper, spec, env, value)
-  local held = stepper.held[spec.part.name]
-  local mask, owner, values = held.mask:data(), held.owner:data(), held.value:data()
-  for _, s in ipairs(stretches(spec.part.shape, 1, env, spec.part)) do
-    for i = s[1], s[1] + s[2] - 1 do mask[i], owner[i], values[i] = 1, spec.owner, value(i) end
-  end
+  each_element(stepper, spec, env, function(mask, owner, values, i) mask[i], owner[i], values[i] = 1, spec.owner, value(i) end)
 end
 
 -- Releases the elements that no later intervention clamps.
 local function release(stepper, spec, env)
-  local held = stepper.held[spec.part.name]
-  local mask, owner = held.mask:data(), held.owner:data()
-  for _, s in ipairs(stretches(spec.part.shape, 1, env, spec.part)) do
-    for i = s[1], s[1] + s[2] - 1 do
-      if owner[i] == spec.owner then mask[i] = 0 end
-    end
-  end
+  each_element(stepper, spec, env, function(mask, owner, _, i) if owner[i] == spec.owner then mask[i] = 0 end end)
 end
 
-function apply.force(stepper, spec, envs)
-  local done = {}
-  for _, env in ipairs(envs) do
-    clamp(stepper, spec, env, function() return spec.to end)
-    done[env] = true
-  end
-  return done
+-- What some kinds keep before they are applied.
+local before = {}
+function before.hold(stepper, spec) spec.kept, spec.held = keep(stepper, spec), {} end
+function before.swap(stepper, spec) spec.kept = not spec.donor and keep(stepper, spec) or nil end
+
+-- Each applies an intervention in an environment, envs[i]; false: it cannot be applied there.
+local apply = {}
+
+function apply.erase(stepper, spec, env) put(stepper, spec, env, stepper.start, env, stepper.num_envs) end
+
+-- Nothing changes at this step; `put_back` restores what is kept before each step that follows.
+function apply.hold(_, spec, env) spec.held[env] = true end
+
+-- It takes the memory of the next environment in the list, or the donor's.
+function apply.swap(stepper, spec, env, envs, i)
+  if spec.donor then return put(stepper, spec, env, spec.donor_states, 0, 1) end
+  if #envs < 2 then return false end
+  put(stepper, spec, env, spec.kept, envs[i % #envs + 1], stepper.num_envs)
 end
+
+function apply.force(stepper, spec, env) clamp(stepper, spec, env, function() return spec.to end) end
 
 -- Called one step later, when the value of step `at` can be read.
-function apply.freeze(stepper, spec, envs)
-  local t, done = stepper.probes[spec.part.name]:data() + stepper.row_before * state_arrays.size(spec.part.shape), {}
-  for _, env in ipairs(envs) do
-    clamp(stepper, spec, env, function(i) return t[i] end)
-    done[env] = true
-  end
-  return done
+function apply.freeze(stepper, spec, env)
+  local t = stepper.probes[spec.part.name]:data() + stepper.row_before * state_arrays.size(spec.part.shape)
+  clamp(stepper, spec, env, function(i) return t[i] end)
 end
 
 -- The candidate values of a fact; the first that the environment accepts is set.
@@ -423,17 +396,11 @@ local function wanted(spec, now)
   return list
 end
 
-local function change_world(stepper, spec, envs)
-  local done = {}
-  for _, env in ipairs(envs) do
-    for _, value in ipairs(wanted(spec, stepper.env:truth(env)[spec.what])) do
-      if stepper.env:set(env, spec.what, value, stepper:observations() + env * stepper.n) then
-        done[env] = true
-        break
-      end
-    end
+local function change_world(stepper, spec, env)
+  for _, value in ipairs(wanted(spec, stepper.env:truth(env)[spec.what])) do
+    if stepper.env:set(env, spec.what, value, stepper:observations() + env * stepper.n) then return true end
   end
-  return done
+  return false
 end
 apply.set, apply.shift, apply.flip = change_world, change_world, change_world
 
@@ -446,9 +413,9 @@ function List:before(step, envs)
   for _, spec in ipairs(self.specs) do
     local now = step == spec.at + (spec.kind == "freeze" and 1 or 0)
     if now and spec.parts then stepper:restart_plan() end
-    local done = now and apply[spec.kind](stepper, spec, envs) or {}
-    for _, env in ipairs(now and envs or {}) do
-      if done[env] then spec.done = spec.done + 1 else refused[#refused + 1] = env end
+    if now and before[spec.kind] then before[spec.kind](stepper, spec) end
+    for i, env in ipairs(now and envs or {}) do
+      if apply[spec.kind](stepper, spec, env, envs, i) == false then refused[#refused + 1] = env else spec.done = spec.done + 1 end
     end
     local over = spec.steps and step >= spec.at + spec.steps
     if spec.kind == "hold" and spec.kept and step > spec.at and not over then put_back(stepper, spec, envs) end

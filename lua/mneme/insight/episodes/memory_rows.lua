@@ -12,27 +12,18 @@ local MOST = 64                    -- entries of a state's first axis that are s
 ---@field layer integer? from 0
 ---@field head integer? from 0
 
--- Axes of a state besides the one of environments: letters, sizes.
-local function axes_of(core, name)
-  local letters, sizes, batch = {}, {}, core:batch_axis(name)
-  local i = 0
-  for letter in core.states[name]:gmatch "%w+" do
-    i = i + 1
-    if i ~= batch then letters[#letters + 1], sizes[#sizes + 1] = letter, core:state_shape(name, 1)[i] end
-  end
-  return letters, sizes
-end
-
-local function has_heads(core, name)
-  for _, letter in ipairs((axes_of(core, name))) do if letter == "H" then return true end end
-  return false
+-- Sizes of a state's axes besides the one of environments.
+local function sizes_of(core, name)
+  local sizes = core:state_shape(name, 1)
+  table.remove(sizes, core:batch_axis(name))
+  return sizes
 end
 
 -- The channels of a layer whose states are vectors of one size; nil: they are not.
 local function channels_of(core, names)
   local n
   for _, name in ipairs(names) do
-    local _, sizes = axes_of(core, name)
+    local sizes = sizes_of(core, name)
     if #sizes ~= 1 or n and sizes[1] ~= n then return nil end
     n = sizes[1]
   end
@@ -42,7 +33,7 @@ end
 -- What a layer divides into: its heads and the states that have none, or groups of channels, or its states.
 local function divided(core, layer, names)
   local rows, prefix, rest = {}, "layers." .. layer, {}
-  for _, name in ipairs(names) do if not has_heads(core, name) then rest[#rest + 1] = name end end
+  for _, name in ipairs(names) do if not interventions.head_axis(core, name) then rest[#rest + 1] = name end end
   if #rest < #names then
     for head = 0, core.sizes.H - 1 do
       rows[#rows + 1] = { word = ("%s.head.%d"):format(prefix, head), text = ("layer %d, head %d"):format(layer, head), layer = layer, head = head }
@@ -63,7 +54,7 @@ end
 
 -- A state outside layers, by the index of its first axis; as a whole where that has one entry or very many.
 local function entries(core, name)
-  local rows, _, sizes = {}, axes_of(core, name)
+  local rows, sizes = {}, sizes_of(core, name)
   for i = 0, #sizes > 1 and sizes[1] > 1 and sizes[1] <= MOST and sizes[1] - 1 or -1 do
     rows[#rows + 1] = { word = ("%s.%d"):format(name, i), text = ("%s %d"):format(name, i) }
   end

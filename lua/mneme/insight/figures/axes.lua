@@ -38,11 +38,20 @@ end
 ---The name of the vertical axis, above it: it can be read without turning one's head.
 function axes.name_above(paper, label, x, y, width)
   if not label or label == "" then return y + 6 end
-  for _, line in ipairs(text.wrap(label, width, SIZE)) do
-    y = y + 14
-    paper:text(line, x, y - 3, { size = SIZE, class = "dim" })
-  end
-  return y + 6
+  return paper:lines(text.wrap(label, width, SIZE), x, y + 11, 14, { size = SIZE, class = "dim" }) - 5
+end
+
+---The name of the horizontal axis, in the middle below it.
+---@return number y of the baseline that would follow
+function axes.name_below(paper, label, x, y, width)
+  local lines = label and label ~= "" and text.wrap(label, width, SIZE) or {}
+  return paper:lines(lines, x, y, 13, { size = SIZE, anchor = "middle", class = "dim" })
+end
+
+---The name of a row at the left of it, broken where it is wider than `room`.
+---@param middle number y of the middle of the row
+function axes.name_beside(paper, lines, x, middle, o)
+  paper:lines(lines, x, middle + 4 + (1 - (#lines + 1) / 2) * 13, 13, o)
 end
 
 ---Horizontal lines with their numbers on the left.
@@ -65,12 +74,7 @@ function axes.draw_x(paper, s, box, label, spans)
     paper:text(s.labels[i], math.max(half, math.min(paper.width - half, x)), y + 17, { size = SIZE, anchor = "middle", class = "dim" })
   end
   if not spans then paper:line(box.x, y, box.x + box.w, y, "axis") end
-  y = y + 22
-  for _, line in ipairs(label and label ~= "" and text.wrap(label, box.w, SIZE) or {}) do
-    y = y + 13
-    paper:text(line, box.x + box.w / 2, y - 2, { size = SIZE, anchor = "middle", class = "dim" })
-  end
-  return y + 4
+  return axes.name_below(paper, label, box.x + box.w / 2, y + 33, box.w) - 7
 end
 
 return axes

@@ -29,18 +29,22 @@ local function told(bar) return #(bar.seeds or {}) >= figure_style.FEW or #(bar.
 function bars.range(fig)
   local low, high = math.huge, -math.huge
   local function see(v) low, high = math.min(low, v), math.max(high, v) end
+  -- Intervals, as far as from `least` to `most`.
+  local function see_intervals(least, most)
+    for _, bar in ipairs(fig.bars) do
+      if bar.low and told(bar) then
+        see(math.max(least, bar.low))
+        see(math.min(most, bar.high))
+      end
+    end
+  end
   for _, bar in ipairs(fig.bars) do
     if bar.y then see(bar.y) end
     for _, y in ipairs(bar.seeds or {}) do see(y) end
   end
   for _, r in ipairs(fig.references or {}) do see(r.y) end
   if fig.kind == "dots" and not fig.y.log then
-    for _, bar in ipairs(fig.bars) do
-      if bar.low and told(bar) then
-        see(bar.low)
-        see(bar.high)
-      end
-    end
+    see_intervals(-math.huge, math.huge)
     if low > high then low, high = 0, 1 end
     local room = math.max(0.03 * (high - low), 1e-12)
     return low - room, high + room
@@ -48,13 +52,7 @@ function bars.range(fig)
   if not fig.y.log and not fig.y.range then
     see(0)
     local room = 0.3 * (high - low)
-    local least, most = low < 0 and low - room or 0, high + room
-    for _, bar in ipairs(fig.bars) do
-      if bar.low and told(bar) then
-        see(math.max(least, bar.low))
-        see(math.min(most, bar.high))
-      end
-    end
+    see_intervals(low < 0 and low - room or 0, high + room)
   end
   if fig.y.log and low < high then low, high = low / 1.5, high * 1.15 end
   low, high = axes.limits(fig.y.range, low, high)
@@ -81,8 +79,7 @@ local function place_references(fig, s, width)
   table.sort(list, function(a, b) return a.at < b.at end)
   for _, r in ipairs(list) do
     r.lines = text.wrap(r.name, width, SIZE)
-    local half = 0
-    for _, line in ipairs(r.lines) do half = math.max(half, text.width(line, SIZE) / 2) end
+    local half = axes.widest(r.lines) / 2
     r.x, r.level = math.max(half, math.min(width - half, r.at)), 1
     while (levels[r.level] or -math.huge) > r.x - half - 8 do r.level = r.level + 1 end
     for level = r.level, r.level + #r.lines - 1 do levels[level] = r.x + half end
@@ -97,9 +94,7 @@ end
 -- A mean as a dot, its interval as a line, and the seeds.
 local function draw_dot(paper, bar, fill, s, y)
   local seeds = bar.seeds or {}
-  if bar.low and told(bar) then
-    paper:line(s.at(math.max(s.low, bar.low)), y, s.at(math.min(s.high, bar.high)), y, "interval")
-  end
+  if bar.low and told(bar) then paper:line(s.at(math.max(s.low, bar.low)), y, s.at(math.min(s.high, bar.high)), y, "interval") end
   for _, v in ipairs(#seeds > 1 and seeds or {}) do
     paper:add('<circle cx="%.1f" cy="%.1f" r="2.6" class="seen %s"/>', s.at(v), y, (fill:gsub("f", "c", 1)))
   end
@@ -129,17 +124,16 @@ end
 function bars.draw(paper, fig, y0, narrow)
   local groups, styles, fills = groups_of(fig), figure_style.of_items(fig.bars), {}
   local several = groups[1] and groups[1].name ~= nil
-  local widest, digits, values = 0, 0, {}
+  local names, values = {}, {}
   for i, bar in ipairs(fig.bars) do
     fills[bar] = (several or bar.style or figure_style.is_memory(bar.name)) and styles[i].fill or bar.marked and "f2" or "f1"
-    widest = math.max(widest, text.width(bar.name, SIZE))
-    values[#values + 1] = bar.y
+    names[i], values[#values + 1] = bar.name, bar.y
   end
   local shown, of_value = format.alike(values, fig.y.unit), {}
-  for i, v in ipairs(values) do of_value[v], digits = shown[i], math.max(digits, text.width(shown[i], SIZE)) end
-  local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
+  for i, v in ipairs(values) do of_value[v] = shown[i] end
+  local room = math.min(axes.widest(names), (narrow and 0.4 or 0.45) * paper.width)
   local box = { x = math.ceil(room) + 10 }
-  box.w = paper.width - box.x - math.ceil(digits) - 14
+  box.w = paper.width - box.x - math.ceil(axes.widest(shown)) - 14
   local low, high = bars.range(fig)
   local s = axes.across(fig.y, low, high, box.x, box.x + box.w)
   local references, above = place_references(fig, s, paper.width)
@@ -172,24 +166,17 @@ function bars.draw(paper, fig, y0, narrow)
       paper:text(row.head, 0, row.y, { size = SIZE, weight = "600" })
     else
       local bar = row.bar
-      for i, line in ipairs(row.lines) do
-        paper:text(line, box.x - 7, row.y + 4 + (i - (#row.lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end",
-          weight = bar.marked and "600" or nil })
-      end
+      axes.name_beside(paper, row.lines, box.x - 7, row.y, { size = SIZE, anchor = "end", weight = bar.marked and "600" or nil })
       if dots then paper:line(box.x, row.y, box.x + box.w, row.y, "grid") end
       draw_bar(paper, fig, bar, fills[bar], s, row.y, origin)
-      if row.bar.y then
-        paper:text(of_value[row.bar.y], paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" })
-      end
+      if bar.y then paper:text(of_value[bar.y], paper.width, row.y + 4, { size = SIZE, anchor = "end", class = "dim" }) end
     end
   end
   for _, span in ipairs(dots and {} or spans) do paper:line(origin, span[1], origin, span[2], "axis") end
   for _, r in ipairs(references) do
     local top = box.y - 3 - (r.level + #r.lines - 2) * LETTERS
     for _, span in ipairs(spans) do paper:line(r.at, span[1], r.at, span[2], "reference") end
-    for i, line in ipairs(r.lines) do
-      paper:text(line, r.x, top + (i - 1) * LETTERS - 1, { size = SIZE, anchor = "middle", class = "dim" })
-    end
+    paper:lines(r.lines, r.x, top - 1, LETTERS, { size = SIZE, anchor = "middle", class = "dim" })
   end
   return bottom
 end

@@ -2,6 +2,7 @@
 -- can be distinguished by colour-blind readers; from the seventh line on, dashes and markers distinguish lines of one colour.
 -- A memory has its colour by its name, in every figure.
 local engine = require "mneme.base.engine"
+local files = require "mneme.base.files"
 local figure_style = {}
 
 ---Sizes of letters.
@@ -103,26 +104,7 @@ figure_style.FEW = 5
 figure_style.FONT = '"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif'
 
 -- Colours stand as var(--NAME), in place of which css() puts those of a theme.
-local rules = [[
-.mn-figure text{fill:var(--ink)}
-.mn-figure .paper{fill:var(--paper)}
-.mn-figure .dim{fill:var(--dim)}
-.mn-figure .grid{stroke:var(--grid);stroke-width:1}
-.mn-figure .axis{stroke:var(--axis);stroke-width:1}
-.mn-figure .blank{fill:var(--blank)}
-.mn-figure .line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:butt}
-.mn-figure .seed{fill:none;stroke-width:1;opacity:.3;stroke-linejoin:round}
-.mn-figure .band{stroke:none;opacity:.16}
-.mn-figure .many{opacity:.24}
-.mn-figure .band.many{opacity:.1}
-.mn-figure .lead{fill:none;stroke-width:1.5}
-.mn-figure .reference{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:3 3;fill:none}
-.mn-figure .error{stroke:var(--ink);stroke-width:1.5;fill:none}
-.mn-figure .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
-.mn-other{fill:none;stroke:var(--axis);stroke-width:1;opacity:.35}
-.mn-figure .interval{stroke:var(--dim);stroke-width:1.5;fill:none}
-.mn-figure .seen{fill-opacity:0;stroke-width:1.3}
-]]
+local rules = files.read((debug.getinfo(1, "S").source:match "^@(.*)figure_style%.lua$" or "./lua/mneme/insight/figures/") .. "figure.css")
 for k = 1, COLORS do
   rules = rules .. (".mn-figure .c%d{stroke:var(--c%d)}\n.mn-figure .f%d{fill:var(--c%d)}\n"):format(k, k, k, k)
 end

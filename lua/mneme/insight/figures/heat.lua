@@ -46,11 +46,8 @@ end
 
 -- Names of columns: each where all have room, else broken, else only some of them.
 local function draw_columns(paper, names, left, width, y)
-  local widest, numeric = 0, true
-  for _, name in ipairs(names) do
-    widest = math.max(widest, text.width(name, SIZE))
-    numeric = numeric and tonumber(name) ~= nil
-  end
+  local widest, numeric = axes.widest(names), true
+  for _, name in ipairs(names) do numeric = numeric and tonumber(name) ~= nil end
   local broken = widest > width - 6 and not numeric and width >= 40
   local every = broken and 1 or math.max(1, math.ceil((widest + 6) / width))
   local deepest, last = 1, -math.huge
@@ -60,7 +57,7 @@ local function draw_columns(paper, names, left, width, y)
     local x = math.max(half, math.min(paper.width - half, left + (c - 0.5) * width))
     if x - half > last + 3 then
       deepest, last = math.max(deepest, #lines), x + half
-      for i, line in ipairs(lines) do paper:text(line, x, y + 2 + i * LETTERS, { size = SIZE, anchor = "middle", class = "dim" }) end
+      paper:lines(lines, x, y + 2 + LETTERS, LETTERS, { size = SIZE, anchor = "middle", class = "dim" })
     end
   end
   return y + 6 + deepest * LETTERS
@@ -68,11 +65,7 @@ end
 
 -- The shades from the least to the largest, with numbers.
 local function draw_key(paper, fig, low, high, y)
-  local lines = text.wrap(fig.value.label or "", paper.width, SIZE)
-  for _, line in ipairs(lines) do
-    y = y + LETTERS
-    paper:text(line, 0, y, { size = SIZE, class = "dim" })
-  end
+  y = paper:lines(text.wrap(fig.value.label or "", paper.width, SIZE), 0, y + LETTERS, LETTERS, { size = SIZE, class = "dim" }) - LETTERS
   local width = math.min(paper.width, 260)
   local s = axes.across(fig.value, low, high, 12, width - 12)
   for i = 0, STRIPES - 1 do
@@ -83,9 +76,8 @@ end
 
 ---Draw it.
 function heat.draw(paper, fig, y0, narrow)
-  local columns, widest = fig.x.categories, 0
-  for _, name in ipairs(fig.y.categories) do widest = math.max(widest, text.width(name, SIZE)) end
-  local room = math.min(widest, (narrow and 0.35 or 0.4) * paper.width)
+  local columns = fig.x.categories
+  local room = math.min(axes.widest(fig.y.categories), (narrow and 0.35 or 0.4) * paper.width)
   local left = math.ceil(room) + 8
   local width = math.min(90, (paper.width - left) / #columns)
   local low, high = range_of(fig)
@@ -93,9 +85,7 @@ function heat.draw(paper, fig, y0, narrow)
   for r, name in ipairs(fig.y.categories) do
     local lines = text.wrap(name, room, SIZE)
     local height = math.max(ROW, #lines * LETTERS + 5)
-    for i, line in ipairs(lines) do
-      paper:text(line, left - 6, y + height / 2 + 4 + (i - (#lines + 1) / 2) * LETTERS, { size = SIZE, anchor = "end" })
-    end
+    axes.name_beside(paper, lines, left - 6, y + height / 2, { size = SIZE, anchor = "end" })
     for c = 1, #columns do
       local v, x = fig.cells[r][c], left + (c - 1) * width
       local title = ("%s, %s: %s"):format(name, columns[c], v and format.short(v, fig.value.unit) or "–")

@@ -8,12 +8,17 @@ local ROW, SWATCH, LEAD = 14, 26, 16
 local MOST = 12                -- names at line ends: with more, a reader loses which name belongs to which line
 local SIZE = figure_style.SMALL
 
+local function widest_of(items)
+  local widest = 0
+  for _, item in ipairs(items) do widest = math.max(widest, text.width(item.name, SIZE)) end
+  return widest
+end
+
 ---Do the names fit at the ends of the lines?
 ---@return number? room to the right that they need; nil: they do not fit
 ---@return number height that they need
 function labels.room(items, width)
-  local widest = 0
-  for _, item in ipairs(items) do widest = math.max(widest, text.width(item.name, SIZE)) end
+  local widest = widest_of(items)
   if widest > 0.3 * width or #items > MOST then return nil, 0 end
   return widest + LEAD + 6, #items * ROW
 end
@@ -51,10 +56,7 @@ end
 
 ---Names below: in columns, long ones on several lines.
 function labels.legend(paper, items, x, y, width)
-  local widest = 0
-  for _, item in ipairs(items) do widest = math.max(widest, text.width(item.name, SIZE)) end
-  local columns = math.max(1, math.floor((width + 14) / (widest + SWATCH + 6 + 14)))
-  columns = math.min(columns, #items)
+  local columns = math.min(#items, math.max(1, math.floor((width + 14) / (widest_of(items) + SWATCH + 6 + 14))))
   local each = (width - 14 * (columns - 1)) / columns
   local rows = math.ceil(#items / columns)
   local at = y
@@ -69,9 +71,7 @@ function labels.legend(paper, items, x, y, width)
           if style.marked then paper:mark(style.marker, left + (SWATCH - 4) / 2, at + 7, style.fill) end
         else paper:line(left, at + 7, left + SWATCH - 4, at + 7, "reference") end
         local lines = text.wrap(item.name, each - SWATCH - 2, SIZE)
-        for i, line in ipairs(lines) do
-          paper:text(line, left + SWATCH, at + 11 + (i - 1) * ROW, { size = SIZE, class = not style and "dim" or nil })
-        end
+        paper:lines(lines, left + SWATCH, at + 11, ROW, { size = SIZE, class = not style and "dim" or nil })
         deepest = math.max(deepest, #lines)
       end
     end

@@ -71,9 +71,7 @@ function panels.draw(paper, fig, y0, range, styles, spread)
     local box_y = top + deepest * LETTERS + 5
     for i = first, math.min(#list, first + columns - 1) do
       local box_x = left + (i - first) * (width + GAP)
-      for k, line in ipairs(names[i]) do
-        paper:text(line, box_x, box_y - 6 - (#names[i] - k) * LETTERS, { size = SIZE, weight = "600" })
-      end
+      paper:lines(names[i], box_x, box_y - 6 - (#names[i] - 1) * LETTERS, LETTERS, { size = SIZE, weight = "600" })
       for _, mark in ipairs(marks) do
         local at = box_y + y.at(mark[1])
         paper:line(box_x, at, box_x + width, at, "grid")
@@ -104,10 +102,7 @@ function panels.draw(paper, fig, y0, range, styles, spread)
     end
     top = box_y + high + (first + 2 * columns > #list and 22 or 10)
   end
-  for _, line in ipairs(fig.x.label and fig.x.label ~= "" and text.wrap(fig.x.label, paper.width - left, SIZE) or {}) do
-    top = top + LETTERS
-    paper:text(line, left + (paper.width - left) / 2, top - 4, { size = SIZE, anchor = "middle", class = "dim" })
-  end
+  top = axes.name_below(paper, fig.x.label, left + (paper.width - left) / 2, top + 9, paper.width - left) - 9
   local items = {}
   for i, r in ipairs(fig.references or {}) do items[i] = { name = ("%s %s"):format(r.name, format.short(r.y, fig.y.unit)) } end
   if #items == 0 then return top + 4 end

@@ -31,18 +31,13 @@ function svg.draw(fig, o)
   local wide = o.width and o.width - 2 * margin or o.narrow and NARROW or WIDE
   local paper, y, id = svg_writer.new(wide, o.id or "figure"), 0, text.escape(o.id or "figure")
   if told then
-    for _, line in ipairs(fig.title and text.wrap(fig.title, paper.width, figure_style.LARGE) or {}) do
-      y = y + 20
-      paper:text(line, 0, y - 4, { size = figure_style.LARGE, weight = "600" })
-    end
+    local lines = fig.title and text.wrap(fig.title, paper.width, figure_style.LARGE) or {}
+    y = paper:lines(lines, 0, 16, 20, { size = figure_style.LARGE, weight = "600" }) - 16
   end
   y = drawing.draw(paper, fig, y, wide < HAND, o.panels)
   if told then
-    for _, line in ipairs(fig.note and text.wrap(fig.note, paper.width, figure_style.SMALL) or {}) do
-      y = y + 15
-      paper:text(line, 0, y, { size = figure_style.SMALL, class = "dim" })
-    end
-    y = y + 4
+    local lines = fig.note and text.wrap(fig.note, paper.width, figure_style.SMALL) or {}
+    y = paper:lines(lines, 0, y + 15, 15, { size = figure_style.SMALL, class = "dim" }) - 11
   end
   local width, height = paper.width + 2 * margin, math.ceil(y) + 2 * margin
   local head = (('<svg xmlns="http://www.w3.org/2000/svg" class="mn-figure" id="%s" viewBox="%d %d %d %d" width="%d" height="%d"'):format(

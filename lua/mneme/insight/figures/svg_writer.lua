@@ -40,6 +40,18 @@ function Paper:text(s, x, y, o)
     o.fill and (' style="fill:%s"'):format(o.fill) or "", o.weight and (' font-weight="%s"'):format(o.weight) or "", text.escape(s))
 end
 
+---Lines of text, one below the other.
+---@param list string[]
+---@param x number
+---@param y number of the first baseline
+---@param high number from one to the next
+---@param o table? as of text
+---@return number y of the baseline that would follow
+function Paper:lines(list, x, y, high, o)
+  for i, line in ipairs(list) do self:text(line, x, y + (i - 1) * high, o) end
+  return y + #list * high
+end
+
 ---A straight line.
 ---@param x0 number
 ---@param y0 number

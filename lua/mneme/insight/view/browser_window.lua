@@ -17,25 +17,6 @@ local PORT, PORTS = 8650, 50                 -- where a free one is looked for, 
 local LEAST, MOST = 320, 8192                -- pixels of a side of a page
 local PAUSED, ALONE = 0.5, 1                 -- seconds between two looks at the clock while nothing moves, and while nobody looks
 
-local form = [[
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Mneme</title>
-<link rel="icon" href="data:,">
-<style>html,body{margin:0;height:100%%;overflow:hidden;background:#0f131a}canvas{display:block;touch-action:none;outline:0}
-p{position:fixed;left:0;right:0;top:0;margin:0;padding:8px;text-align:center;font:14px system-ui,sans-serif;background:#f0a63a;color:#0f131a}
-p[hidden]{display:none}</style>
-</head>
-<body><canvas role="img" aria-label="what Mneme shows"></canvas><p role="status" hidden></p>
-<script>(() => {%s
-%s})();</script>
-</body>
-</html>
-]]
-
 -- What window.lua draws on: see there.
 local Surface = {}
 Surface.__index = Surface
@@ -85,7 +66,10 @@ local function serve(lib, html, secret, wanted)
 end
 
 ---What a browser loads: it then asks for pages.
-function browser_window.document() return form:format(files.read(here .. "painter.js"), files.read(here .. "browser.js")) end
+function browser_window.document()
+  local scripts = files.read(here .. "painter.js") .. "\n" .. files.read(here .. "browser.js")
+  return (files.read(here .. "browser.html"):gsub("SCRIPTS", function() return scripts end))
+end
 
 ---Show a client to browsers, at a port of this machine and to those who have the link, until Ctrl-C.
 ---@param client table see window.lua

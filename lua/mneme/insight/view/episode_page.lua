@@ -7,37 +7,6 @@ local page = {}
 local escape = text.escape
 local here = debug.getinfo(1, "S").source:match "^@(.*)episode_page%.lua$" or "./lua/mneme/insight/view/"
 
-local style = [[
-.mn-episode{color:var(--mn-text);background:var(--mn-page);font:14px/1.45 system-ui,"Helvetica Neue",Arial,"DejaVu Sans",sans-serif;padding:12px;
-border-radius:6px;outline:0}
-.mn-episode *{box-sizing:border-box}
-.mn-episode h2{font-size:18px;line-height:1.3;margin:0;border:0;padding:0}
-.mn-episode .mn-dim,.mn-episode .mn-note{color:var(--mn-dim);font-size:12px}
-.mn-episode p{margin:4px 0}
-.mn-episode .mn-story{border-left:3px solid var(--mn-warm);padding-left:10px;margin:8px 0}
-.mn-episode .mn-mark{display:inline-block;width:14px;height:14px;line-height:14px;margin-right:3px;text-align:center;font-weight:700;cursor:help;
-background:var(--mn-bad);color:var(--mn-card)}
-.mn-episode .mn-good{background:var(--mn-good)}
-.mn-episode .mn-lost{background:none;color:var(--mn-bad);box-shadow:inset 0 0 0 2px var(--mn-bad)}
-.mn-episode .mn-controls{display:flex;gap:6px;align-items:center;margin:8px 0;position:sticky;top:0;background:var(--mn-page);padding:4px 0;z-index:1}
-.mn-episode input[type=range]{flex:1;min-width:60px;accent-color:var(--mn-warm)}
-.mn-episode button,.mn-episode select{font:inherit;color:inherit;background:var(--mn-card);border:1px solid var(--mn-line);border-radius:4px;
-padding:3px 8px;min-width:36px;min-height:30px;cursor:pointer}
-.mn-episode :focus-visible{outline:2px solid var(--mn-warm);outline-offset:1px}
-.mn-episode kbd{font:11px ui-monospace,monospace;border:1px solid var(--mn-line);border-radius:3px;padding:0 4px;color:var(--mn-dim)}
-.mn-episode .mn-say{font-variant-numeric:tabular-nums;min-height:1.5em}
-.mn-episode .mn-help{margin-top:10px;line-height:1.9}
-.mn-episode .mn-tip{position:fixed;z-index:9;max-width:min(340px,92vw);background:var(--mn-text);color:var(--mn-card);padding:6px 9px;border-radius:4px;
-font-size:12px;pointer-events:none}
-.mn-episode .mn-tip[hidden]{display:none}
-.mn-episode .mn-scroll{overflow-x:auto}
-.mn-episode canvas,.mn-episode .mn-still{display:block;width:100%;min-width:640px;height:auto;touch-action:pan-x pan-y pinch-zoom}
-.mn-episode summary{cursor:pointer}
-body.mn-page{margin:0}
-body.mn-page main{max-width:1280px;margin:0 auto}
-@media print{.mn-episode .mn-controls,.mn-episode .mn-help{display:none}}
-]]
-
 -- What a page needs once: colours as the reader prefers them, or as a theme that was chosen.
 local function head()
   local themes = require("mneme.insight.view.episode_data").colours()
@@ -49,7 +18,8 @@ local function head()
   end
   local light, dark = variables "light", variables "dark"
   return ("<style>.mn-episode,.mn-page{%s}\n@media screen and (prefers-color-scheme:dark){.mn-episode,.mn-page{%s}}\n"
-    .. "[data-theme=light]{%s}\n[data-theme=dark]{%s}\nbody.mn-page{background:var(--mn-page)}\n%s</style>\n"):format(light, dark, light, dark, style)
+    .. "[data-theme=light]{%s}\n[data-theme=dark]{%s}\nbody.mn-page{background:var(--mn-page)}\n%s</style>\n"):format(light, dark, light, dark,
+    files.read(here .. "episode.css"))
 end
 
 local function script() return "<script>(() => {" .. files.read(here .. "painter.js") .. "})();</script>\n" end

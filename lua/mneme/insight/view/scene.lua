@@ -6,6 +6,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local canvas = require "mneme.base.canvas"
 local trusted_code = require "mneme.base.trusted_code"
 local envs = require "mneme.envs"
@@ -74,10 +75,12 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
   return panels[name]
 end })
 
-local known = { env = true, core = true, draw = true, doc = true, shared = true }
+local known = { env = true, core = true, draw = true, doc = true, layout = true, shared = true, story = true }
 
 ---@class SceneSpec
 ---@field draw fun(view: Canvas, now: Frame)
+---@field layout table|fun(now: Frame, body: table, view: Canvas): table? in place of draw: what scene.lay draws below the header
+---@field story boolean? of a layout: as of scene.body
 ---@field doc string? not used: the first comment of its file says what a scene shows
 ---@field shared string? the panel that a window draws once below two episodes of one agent; their frames then have map_apart
 ---@field env string|table|nil shown without a run: { "tmaze", corridor = 20 }
@@ -89,7 +92,14 @@ local known = { env = true, core = true, draw = true, doc = true, shared = true 
 function scene.new(spec)
   errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
   for key in pairs(spec) do
-    if not known[key] then errors.unknown("key of a scene:", key, { "core", "doc", "draw", "env", "shared" }) end
+    if not known[key] then errors.unknown("key of a scene:", key, tables.keys(known)) end
+  end
+  local layout = spec.layout
+  if layout then
+    function spec.draw(view, now)
+      local body = scene.body(view, now, spec)
+      scene.lay(view, body, now, type(layout) == "function" and layout(now, body, view) or layout)
+    end
   end
   if type(spec.draw) ~= "function" then
     errors.raise("scene: draw is a " .. type(spec.draw) .. ", expected a function(view, now)")
