@@ -1,15 +1,17 @@
 -- test_sensitivity.lua -- exact credit: over windows of any length, with episodes that end within them, gradients add up to those of
 -- backpropagation through all steps, for every core that has sensitivities.
-local ffi = require "ffi"
 local t = require "tests.harness"
 local core_rig = require "tests.support.core_rig"
 local mn = require "mneme"
 local cores = require "mneme.models.cores"
 local exact_credit = require "mneme.learn.exact_credit"
+local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
+local shell = require "tests.support.shell"
 local ops = require("mneme.tensor.tensor").ops
+local window_sums = require "mneme.learn.window_sums"
 
-local T, B = 29, 3
+local B = 3
 local small = { d_in = 4, d_model = 6, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 4, d_state = 3, eta = 2 }
 
 -- Settings that change the recurrence of a core, beside core_rig's.
@@ -38,70 +40,20 @@ end
 local cases = core_rig.cases()
 for _, case in ipairs(more) do cases[#cases + 1] = { name = case[1] .. " more", settings = case } end
 
-local function rows(x, from, to)
-  local shape = x:shape()
-  local bytes = x:size() / shape[1] * (x:dtype() == "u8" and 1 or 4)
-  shape[1] = to - from
-  local y = mn.tensor { shape = shape, dtype = x:dtype() }
-  ffi.copy(y:data(), ffi.cast("char *", x:data()) + from * bytes, (to - from) * bytes)
-  return y
-end
-
 local function random(...)
   local x = mn.tensor { shape = { ... } }
   x:copy(mn.randn(...))
   return x
 end
 
--- Gradients of the rows that have sensitivities, of sum(weights * tanh(y)), in windows that end at `ends`.
-local function gradients(core, data, ends, exact)
-  local past, state, from, list = exact and exact_credit(core, B), core:initial(B), 0, {}
-  for _, p in ipairs(core:parameters()) do p:zero_grad() end
-  for _, to in ipairs(ends) do
-    local x, done, weights = rows(data.x, from, to), rows(data.done, from, to), rows(data.weights, from, to)
-    local y, after = core(x, done, past and past:with_past(state) or state)
-    ops.sum(y:tanh() * weights):backward()
-    if past then
-      past:look(x, done, state)
-      past:move_on()
-    end
-    state, from = {}, to
-    for name, s in pairs(after) do state[name] = mn.keep(s:detach()) end
-  end
-  local last = core.sensitivities[#core.sensitivities]                           -- layer: a lower one's past reaches it, too
-  for _, group in ipairs(type(last) == "function" and last() or last) do
-    for _, kind in ipairs(group.kinds) do
-      for _, leaf in pairs { kind.weight or false, kind.bias or false, kind.before or false } do if leaf then list[#list + 1] = leaf:grad() end end
-    end
-  end
-  local numbers = {}
-  for i, g in ipairs(list) do
-    numbers[i] = {}
-    for k = 0, g:size() - 1 do numbers[i][k] = g:data()[k] end
-  end
-  return numbers
-end
-
--- The largest difference of two lists, of the largest number of the second.
-local function apart(got, want)
-  local scale, most = 0, 0
-  for i, w in ipairs(want) do
-    for k = 0, #w do scale, most = math.max(scale, math.abs(w[k])), math.max(most, math.abs(got[i][k] - w[k])) end
-  end
-  return most / scale
-end
-
 local function check(name, case)
   local core = configured(case)
   if not core.sensitivities then return false end
   t.test(name .. ": windows with a past add up to the whole", function()
-    mn.manual_seed(7)
-    local data = { x = random(T, B, core.config.d_in), weights = random(T, B, core.d_out), done = mn.tensor { shape = { T, B }, dtype = "u8" } }
-    for _, at in ipairs { 11 * B, 16 * B + 1, 17 * B + 1, 8 * B + 2 } do data.done:data()[at] = 1 end
-    local whole = gradients(core, data, { T })
-    t.near(apart(gradients(core, data, { 8, 16, 24, T }, true), whole), 0, 1e-5, "windows of 8")
-    t.near(apart(gradients(core, data, { 1, 2, 9, 22, T }, true), whole), 0, 1e-5, "windows of 1, 1, 7, 13, 7")
-    t.ok(apart(gradients(core, data, { 8, 16, 24, T }), whole) > 1e-3, "without a past they do not")
+    window_sums.holds(core, 1e-5)
+    local data = window_sums.data(core)
+    local whole = window_sums.gradients(core, data, { 29 })
+    t.ok(window_sums.apart(window_sums.gradients(core, data, { 8, 16, 24, 29 }), whole) > 1e-3, "without a past they do not")
     mn.clear_tape()
   end)
   return true
@@ -156,7 +108,7 @@ for _, case in ipairs { { "agalite" }, { "agalite", r = 5, eta = 3 }, { "agalite
     end
     local alone, declared = carried(core, windows, true), carried(core, windows, false)
     t.eq(#alone, #declared)
-    t.near(apart(alone, declared), 0, 2e-6)
+    t.near(window_sums.apart(alone, declared), 0, 2e-6)
   end)
 end
 
@@ -190,3 +142,38 @@ t.test("others say why they have none", function()
   end
   t.ok(refused > 20)
 end)
+
+-- The core of docs/write-a-core.md, and what may be declared wrongly: either it is an error before training, or `check core=` finds it.
+local example = files.read(registry.root .. "docs/write-a-core.md"):match "as `cores/average.lua`:\n```lua\n(.-)\n```"
+local dir = shell.folder()
+local written = 0
+local function own(from, to)
+  local text = t.ok(example:find(from, 1, true), from) and example:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))
+  written = written + 1
+  files.write(("%s/own%d.lua"):format(dir, written), { text })
+  return ("%s/own%d.lua"):format(dir, written)
+end
+local last = "last = function(u, done, h) return (select(2, recur(u[1], u[2], done, h))) end"
+
+t.test("a core of one's own: what it declares holds, or is refused", function()
+  window_sums.holds(core_rig.build { own("average.lua", "average.lua") }, 1e-5)
+  for _, wrong in ipairs { { "if sense then sense(1, x) end", "" }, { "sense(1, x)", "sense(2, x)" }, { 'state = "h", count', 'state = "g", count' },
+    { "count = d", "count = 2 * d" }, { last, "" }, { last, "last = function(u, done, h) return recur(u[1], u[2], done, h) end" },
+    { "{ { group } }", "{ group }" }, { "{ weight = value.weight, bias = value.bias }", "{ weight = value }" },
+    { "{ weight = value.weight, bias = value.bias }", "{ weight = gate.weight }" } } do
+    local file = own(unpack(wrong))
+    t.fails(function() window_sums.holds(core_rig.build { file }, 1e-5) end)
+  end
+end)
+
+t.test("a core of one's own: rows, biases and recurrences that are off by percents are found", function()
+  for _, wrong in ipairs { { last, "last = function(u, done, h) return (select(2, recur(u[2], u[1], done, h))) end" },
+    { "{ weight = value.weight, bias = value.bias }", "{ weight = value.weight }" } } do
+    local core = core_rig.build { own(unpack(wrong)) }
+    local data = window_sums.data(core)
+    local whole = window_sums.gradients(core, data, { 29 })
+    t.ok(window_sums.apart(window_sums.gradients(core, data, { 8, 16, 24, 29 }, true), whole) > 1e-2)
+    t.ok(not pcall(window_sums.holds, core, 2e-5))
+  end
+end)
+files.remove_folder(dir)

@@ -97,7 +97,7 @@ end
 
 -- What each page has at least: commands, files, outputs that are compared; and whether it adds to the engine.
 local guides = {
-  { "first-ablation", 7, 1, 3 }, { "write-an-environment", 14, 3, 5, tree = true }, { "write-a-core", 12, 1, 6, tree = true },
+  { "first-ablation", 7, 1, 3 }, { "write-an-environment", 14, 3, 5, tree = true }, { "write-a-core", 13, 1, 7, tree = true },
   { "write-an-op", 18, 3, 5, tree = true }, { "from-study-to-report", 10, 2, 6 },
   { "faq", 15, 0, 12, tree = true }, { "write-a-loop", 4, 4, 4 }, { "write-a-learner", 5, 2, 2 }, { "tensors", 2, 2, 2 },
   { "tuning", 3, 1, 1 }, { "where", 3, 1, 1 }, { "credit", 5, 0, 0 }, { "from-another-run", 3, 1, 2 },

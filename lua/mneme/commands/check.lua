@@ -38,19 +38,23 @@ local function check_core(file, given)
     settings[key] = setting_types.parse(key, text, defaults[key])
   end
   local built = cores.new(settings[1])          -- its error says what is wrong with the file
-  local wrong = 0
-  for _, property in progress.each(require "mneme.models.contract", "properties") do
+  local wrong, properties = 0, { unpack(require "mneme.models.contract") }
+  if built.sensitivities and built.file then
+    local window_sums = require "mneme.learn.window_sums"
+    properties[#properties + 1] = { name = window_sums.name, holds = function(of) window_sums.holds(require("mneme.models.contract_rig").build(of), 2e-5) end }
+  end
+  for _, property in progress.each(properties, "properties") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
     print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
     if not ok then
-      local said = problem.message:gsub("^%S*contract%.lua:%d+: ", "")
+      local said = problem.message:gsub("^%S*contract%.lua:%d+: ", ""):gsub("^%S*window_sums%.lua:%d+: ", "")
       if problem.where and problem.where:find(settings[1], 1, true) then said = problem.where .. ": " .. said end
       print("          " .. said .. (problem.hint and " (" .. problem.hint .. ")" or ""))
       wrong = wrong + 1
     end
   end
   if not built.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(built:step_formula())) end
-  print(("%s: %d of %d properties hold"):format(settings[1], #require "mneme.models.contract" - wrong, #require "mneme.models.contract"))
+  print(("%s: %d of %d properties hold"):format(settings[1], #properties - wrong, #properties))
   local forward = errors.position_of(built.forward)
   if wrong > 0 and forward:find(settings[1], 1, true) then print(("its forward begins at %s"):format(forward)) end
   if wrong == 0 then next_step.say { "run", "tmaze", "quick=1", "core=" .. settings[1] } end

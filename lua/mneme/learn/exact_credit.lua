@@ -24,8 +24,10 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
 local gradients = require "mneme.tensor.gradients"
 local plan = require "mneme.tensor.plan"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -63,11 +65,16 @@ end
 -- The rows as they read the layer's input.
 local function rows_of(kind) return kind.before and ops.matmul(kind.weight, kind.before) or kind.weight end
 
----Bytes of all environments.
-function Sensitivities:bytes()
-  local n = 0
-  for _, kind in ipairs(self.kinds) do n = n + 4 * (#kind.S + #kind.next) * kind.S[1]:size() end
-  return n
+---What is said before training: the memory that so many of these take, and the multiply-adds of carrying S over a step beside the core's.
+---@param copies integer
+---@return string
+function Sensitivities:cost(copies)
+  local floats, adds, core = 0, 0, self.core:describe(1)
+  for _, kind in ipairs(self.kinds) do
+    floats, adds = floats + (#kind.S + #kind.next) * kind.S[1]:size(), adds + #kind.S * kind.S[1]:size() / self.B
+  end
+  return (", credit=exact by %.1f MiB of sensitivities: %s multiply-adds a step beside %s of the core"):format(4 * copies * floats / 2 ^ 20,
+    format.short(adds), format.short(core.weights + core.step.macs))
 end
 
 ---The state in which a window begins, through which gradients go on to what came before.
@@ -86,6 +93,37 @@ function Sensitivities:with_past(state, leaves)
     end
   end
   return whole
+end
+
+local FIELDS = "lua/mneme/learn/exact_credit.lua lists the fields"
+
+-- The groups of layer n, as declared: what cannot be carried is an error before anything depends on it.
+local function groups_of(core, n)
+  local groups = core.sensitivities[n]
+  if type(groups) == "function" then groups = groups() end
+  local where = errors.position_of(core.forward)
+  local function wrong(at, what, ...)
+    errors.raise(("core %s: sensitivities[%d]%s: " .. what):format(core.name, n, at, ...), { hint = FIELDS, where = where })
+  end
+  if type(groups) ~= "table" or not groups[1] then wrong("", "expected a list of groups, { { state = , count = , kinds = , last = } }") end
+  for g, group in ipairs(groups) do
+    local at = ("[%d]"):format(g)
+    local kinds, what = group.kinds, ("core %s: sensitivities[%d]%s: state ="):format(core.name, n, at)
+    if not core.states[group.state] then errors.unknown(what, tostring(group.state), tables.keys(core.states), nil, where) end
+    if type(group.last) ~= "function" then wrong(at, "last is %s, expected function(u, done, h, state)", tostring(group.last)) end
+    local floats, to = 1, (group.from or 0) + (group.parts or 1) * (tonumber(group.count) or math.huge)
+    for _, size in ipairs(core:state_shape(group.state, 1)) do floats = floats * size end
+    if to > floats then wrong(at, "count = %s, and the state %s has %d elements", tostring(group.count), group.state, floats) end
+    if type(kinds) ~= "table" or not kinds[1] then wrong(at, "kinds is %s, expected a list of { weight = , bias = }", tostring(kinds)) end
+    for k, kind in ipairs(kinds) do
+      local leaf, row = kind.weight or kind.bias, kind.row or 0
+      if not tensor.is(leaf) then wrong(at, "kinds[%d] has no tensor as weight or bias", k) end
+      for j = 1, k - 1 do
+        if leaf == (kinds[j].weight or kinds[j].bias) and row == (kinds[j].row or 0) then wrong(at, "kinds[%d] has the rows of kinds[%d]", k, j) end
+      end
+    end
+  end
+  return groups
 end
 
 -- What a kind's rows give for every element, [T,B,N].  made: products that were computed before.
@@ -112,6 +150,14 @@ local function look_at(layer, inputs, done, state, made)
   local group, u, before, carries = layer.group, {}, layer.before, {}
   for k, kind in ipairs(layer.kinds) do u[k] = of_rows(kind, inputs[kind.input], made) end
   local after = { group.last(u, done, group.parts and before or before[1], state) }
+  for part = 1, math.max(#after, group.parts or 1) do
+    local shape, want = tensor.is(after[part]) and after[part]:shape() or {}, before[part] and before[part]:shape()
+    if not want or #shape ~= 2 or shape[1] ~= want[1] or shape[2] ~= want[2] then
+      errors.raise(("sensitivities of %s: last gave %s as result %d, expected %s"):format(group.state,
+        shape[1] and ("[%s]"):format(table.concat(shape, ",")) or tostring(after[part]), part, want and ("[%d,%d]"):format(want[1], want[2]) or "none"),
+        { hint = FIELDS, where = errors.position_of(group.last) })
+    end
+  end
   for part, y in ipairs(after) do
     local wanted = { unpack(before) }
     for _, t in ipairs(u) do wanted[#wanted + 1] = t end
@@ -177,6 +223,13 @@ local function record(self, x, done, state, more)
   end
   if self.core.config.reset == false then done = nil end
   for n, layers in ipairs(self.layers) do
+    for _, kind in ipairs(layers.kinds) do
+      if not inputs[n] or not inputs[n][kind.input] then
+        errors.raise(("core %s: its forward did not call sense(%d, x%s), which credit=exact needs"):format(self.core.name, n,
+          kind.input > 1 and ", " .. kind.input or ""),
+          { hint = "sense is its seventh argument, x what layer " .. n .. " reads", where = errors.position_of(self.core.forward) })
+      end
+    end
     local made, rows = {}, rows_read(inputs[n], T)
     for _, layer in ipairs(layers) do
       self.sees = self.sees or not layer.gated or layer.group.gated.wave
@@ -221,14 +274,14 @@ local function new(core, B, features)
       "credit=window with a longer num_steps, or learner=stream with credit=trace")
   end
   local self = setmetatable({ core = core, B = B, features = features, kinds = {}, layers = {}, state = {} }, Sensitivities)
-  for n, groups in ipairs(core.sensitivities) do
-    self.layers[n] = {}
-    for g, group in ipairs(type(groups) == "function" and groups() or groups) do
+  for n = 1, #core.sensitivities do
+    self.layers[n] = { kinds = {} }
+    for g, group in ipairs(groups_of(core, n)) do
       local kinds, gated = {}, group.gated and engine.device == "cpu" and of_gated(group, B) or nil
       for k, kind in ipairs(group.kinds) do
         kinds[k] = new_kind(group, kind, B, gated and gated.views[k])
         if gated then ffi.copy(gated.rows:data() + (k - 1) * group.count, kinds[k].rows:data(), 4 * group.count) end
-        self.kinds[#self.kinds + 1] = kinds[k]
+        self.kinds[#self.kinds + 1], self.layers[n].kinds[#self.layers[n].kinds + 1] = kinds[k], kinds[k]
       end
       self.layers[n][g] = { group = group, kinds = kinds, before = {}, gated = gated }
       for part = 1, gated and 0 or group.parts or 1 do

@@ -398,7 +398,7 @@ end
 ---One line: which agent, on what.
 ---@return string
 function OnPolicy:headline()
-  local past = self.past and (", credit=exact by %.1f MiB of sensitivities"):format(self.past:bytes() / 2 ^ 20) or ""
+  local past = self.past and self.past:cost(1) or ""
   return ("%s on %s, %d parameters%s"):format(self.agent.core.name, self.env.id, self.agent.module:count(), past)
 end
 

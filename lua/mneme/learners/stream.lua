@@ -276,10 +276,9 @@ end
 
 ---One line: which agent, on what, and the memory that learning takes.
 function Stream:headline()
-  local past = 0
-  for b = 0, self.B - 1 do past = past + (self.lanes[b].past and self.lanes[b].past:bytes() or 0) end
+  local past = self.lanes[0].past
   return ("%s on %s, %d parameters, traces of %.1f MiB%s"):format(self.agent.core.name, self.env.id, self.agent.module:count(),
-    4 * self.optimiser:floats() / 2 ^ 20, past > 0 and (", credit=exact by %.1f MiB of sensitivities"):format(past / 2 ^ 20) or "")
+    4 * self.optimiser:floats() / 2 ^ 20, past and past:cost(self.B) or "")
 end
 
 local class = define(Stream)
