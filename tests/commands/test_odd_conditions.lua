@@ -1,6 +1,7 @@
 -- test_odd_conditions.lua -- few descriptors, errors that are tables, odd names and numbers: one line says what is wrong, and nothing hangs.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
@@ -30,6 +31,57 @@ t.test("an error that is a table says what it holds", function()
   write("e.lua", "local mn = require 'mneme'\nerror({ code = 3, why = 'because' })\n")
   local said, status = mneme "run e.lua"
   t.ok(status == 1 and said:find "e.lua:2: error was given a table with code, why, expected a text", said)
+end)
+
+t.test("a script may assign every name of Lua: the library has its own, in training and in looking", function()
+  local names = {}
+  for name in pairs(_G) do if name:find "^[a-z]+$" and name ~= "require" and name ~= "arg" then names[#names + 1] = name end end
+  t.ok(#names > 25, #names .. " names")
+  files.write(dir .. "/names.lua", { "local mn = require 'mneme' ", table.concat(names, ", "), " = ", ("1, "):rep(#names), [[1
+require = nil
+local cfg = mn.config { core = { "gru", d_model = 4 }, hidden = 4, num_envs = 2, num_steps = 8, steps = 16, threads = 1 }
+local env = mn.env { observation = { 1 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
+  reset = function() return { assert } end, step = function() return { type }, error, true, 1 end }
+return mn.a2c(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
+]] })
+  for _, words in ipairs { "run names.lua run=names", "eval names episodes=3", "view names out=names.png", "run resume=names steps=32" } do
+    local said, status = mneme(words)
+    t.eq(status, 0, words .. ": " .. said)
+  end
+end)
+
+t.test("os.exit in what a training or a tool calls is an error of its line, with every learner; elsewhere it ends the script", function()
+  files.write(dir .. "/exits.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config({ at = "", core = { "gru", d_model = 4 }, hidden = 4, num_envs = 1, num_steps = 8, steps = 64, threads = 1,
+  learner = "a2c" }, { at = "which function" })
+local calls = {}
+local function may_exit(at)
+  calls[at] = (calls[at] or 0) + 1
+  if cfg.at == at and calls[at] > 3 then os.exit(0) end
+end
+if cfg.at == "script" then os.exit(7) end
+local env = mn.env { observation = { 1 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
+  reset = function() may_exit "reset" return { 0 } end, step = function() may_exit "step" return { 1 }, 1, true, 1 end,
+  truth = function() may_exit "truth" return { x = 1 } end, to_know = { x = "number" } }
+local function own(at, f) return function(x) may_exit(at) return f(x) end end
+local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden, torso = own("torso", function(x) return x end),
+  policy = cfg.at == "policy" and own("policy", function(x) return x:slice(2, 0, 2) end) or nil }
+return mn.learner(cfg, env, agent):train()
+]] })
+  for _, learner in ipairs(registry.names "learners") do
+    local words = "run exits.lua norm_obs=0 learner=" .. learner
+    if learner == "ppo" or learner == "pqn" then words = words .. " minibatches=1" end
+    for _, at in ipairs { "reset", "step", "torso", "policy" } do
+      local said, status = mneme(words .. " at=" .. at)
+      t.ok(status == 1 and said:find "exits.lua:7: os.exit%(0%)", learner .. " " .. at .. ": " .. said)
+    end
+  end
+  local said, status = mneme "run exits.lua at=truth run=truth"
+  t.eq(status, 0, said)
+  said, status = mneme "probe truth"
+  t.ok(status == 1 and said:find "exits.lua:7: os.exit%(0%)", said)
+  t.eq(select(2, mneme "run exits.lua at=script"), 7)
 end)
 
 t.test("a broken pipe is ignored while a training runs, and afterwards as it was before", function()

@@ -3,7 +3,6 @@ local numbers = {}
 
 local large = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } }
 local spans = { { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "µs" }, { 1e-9, "ns" } }
-
 local larger = { B = "KiB", KiB = "MiB", MiB = "GiB", GiB = "TiB" }
 
 -- n significant digits, without zeros at the end; with an exponent where integers would be long.

@@ -30,7 +30,6 @@ function tables.recent(list, most, is_it, make)
   return found
 end
 
----How many numbers a shape holds: the product of a list.
 ---@param list number[]
 ---@return number their product: of a shape, how many numbers it holds
 function tables.product(list)

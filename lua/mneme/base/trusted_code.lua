@@ -26,6 +26,7 @@ local chunks = {}              -- the sources of what was loaded, as debug.getin
 local stored = {}              -- path -> { text, name }: what a run keeps, in place of the file
 local stored_data = {}         -- path -> path of the copy that is read in its place
 local modules = {}             -- name of a local module that was required -> path
+local assigned = {}            -- globals that users' files assign, which stay among them: a `type = "maze"` without `local` is none of the library's
 
 -- The path without links; of one that does not exist, as it is.
 local function real(path)
@@ -90,10 +91,8 @@ function trusted_code.remember(code)
 end
 
 local function shipped(path)
-  for _, folder in ipairs { "lua", "experiments", "scenes" } do
-    if within(path, installation .. "/" .. folder) then return true end
-  end
-  return false
+  local top = within(path, installation) and path:sub(#installation + 2):match "^[^/]*"
+  return top == "lua" or top == "experiments" or top == "scenes"
 end
 
 ---The user named this file: it may run, and what it requires.
@@ -260,7 +259,7 @@ function trusted_code.load(path, by)
     known[key] = before or "here"
   end
   local chunk, problem = load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
-  return chunk and setfenv(chunk, trusted_code.globals), problem
+  return chunk and setfenv(chunk, shipped(real(name)) and trusted_code.globals or assigned), problem
 end
 
 -- As what the nearest file of the user's on the stack may run.
@@ -301,9 +300,21 @@ local function missing_module(name)
 end
 
 local function reads(path) return type(path) == "string" and trusted_code.note_data(path) or path end
+local at_work = { envs = true, learn = true, models = true, tensor = true, insight = true }          -- rooms whose callers wait for what they give
+
+-- os.exit of users' files: where a room calls them, it would end a training or an evaluation half-way as if all were well.
+local function exit(...)
+  for level = 2, math.huge do
+    local info = debug.getinfo(level, "S")
+    if not info then return os.exit(...) end
+    if at_work[info.source:sub(2, #here + 1) == here and info.source:match("^%a+", #here + 2)] then
+      errors.raise(("os.exit(%s) in the midst of the work, which would be lost"):format(tostring((...))), { hint = 'error("why") stops it' })
+    end
+  end
+end
 
 -- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
-local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next }
+local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next, os = setmetatable({ exit = exit }, { __index = os }) }
 globals.io = setmetatable({
   open = function(path, mode)
     if not mode or mode == "r" or mode == "rb" then path = reads(path)
@@ -317,17 +328,13 @@ function globals.loadfile(path, ...)
 end
 function globals.dofile(path)
   local chunk, problem = globals.loadfile(path)
-  if not chunk then error(problem, 2) end
-  return chunk()
+  return (chunk or error(problem, 2))()
 end
 trusted_code.globals = setmetatable(globals, { __index = _G, __newindex = _G })
-
-local installed = false
+setmetatable(assigned, { __index = globals })
 
 ---Makes require of scripts note what it loads.
 function trusted_code.install()
-  if installed then return end
-  installed = true
   table.insert(package.loaders, 2, function(name)
     local path = local_module(name)
     if not path then return nil end
