@@ -53,6 +53,19 @@ t.test("init.map: parameters of other names, the longest beginning up to a dot; 
   t.ok(n > 4, n)
   refused("init=other.safetensors init.map=memory" .. SMALL, "THEIRS:OURS")
   refused("init=other.safetensors init.map=mem:core" .. SMALL, "no parameter begins with mem", "memory.layers.0")
+  refused("init=first init.map=core:core,core:actor" .. SMALL, "'core:actor'", "each of theirs once")
+  refused("init=first init.map=actor:critic" .. SMALL, "init.map: critic.0.bias would be both actor.0.bias and critic.0.bias")
+  refused("init.map=core:core" .. SMALL, "init.map without init")
+  for _, words in ipairs { "actor:critic,critic:actor", "critic:actor,actor:critic", "core:elsewhere,core.layers.0:core.layers.0,actor:critic,critic:actor" } do
+    run("steps=32 lr=0 init=first freeze=core run=swapped init.map=" .. words .. SMALL)           -- at once, whatever the order
+    local swapped = bytes("swapped", 32)
+    for key, x in pairs(first) do
+      local part, rest = key:match "^(%l+)(.*)$"
+      if part == "core" then t.ok(swapped[key] == x, key) end
+      if rest == ".0.weight" then t.ok(swapped[(part == "actor" and "critic" or "actor") .. rest] == x, key) end
+    end
+    os.execute(("rm -r '%s/swapped'"):format(dir))
+  end
 end)
 
 for name, class in pairs(learner_rig.learners "lr") do

@@ -80,18 +80,13 @@ local function name_of(slot, functions)
     end
     if depth == 0 or (type(x) ~= "table" and type(x) ~= "function") or seen[x] then return end
     seen[x] = true
-    if type(x) == "table" then
-      for key, value in pairs(x) do
-        local found = look(("%s.%s"):format(name, tostring(key)), value, depth - 1)
-        if found then return found end
-      end
-      return
-    end
-    for i = 1, debug.getinfo(x, "u").nups do
+    local found
+    for key, value in pairs(type(x) == "table" and x or {}) do found = found or look(("%s.%s"):format(name, tostring(key)), value, depth - 1) end
+    for i = 1, type(x) == "function" and debug.getinfo(x, "u").nups or 0 do
       local upvalue, value = debug.getupvalue(x, i)
-      local found = look(upvalue, value, depth - 1)
-      if found then return found end
+      found = found or look(upvalue, value, depth - 1)
     end
+    return found
   end
   for _, f in ipairs(functions) do                 -- what the user wrote first
     local found = look("loss", f, 5)

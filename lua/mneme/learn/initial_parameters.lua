@@ -14,10 +14,8 @@ local initial = {}
 
 -- Tensors by name, and what they are of.
 local function source(from)
-  if files.is_folder(from) then
-    local checkpoint = stored_parameters.checkpoint(from)
-    return stored_parameters.of(checkpoint), ("%s, step %.0f"):format(from, checkpoint.step)
-  end
+  local checkpoint = files.is_folder(from) and stored_parameters.checkpoint(from)
+  if checkpoint then return stored_parameters.of(checkpoint), ("%s, step %.0f"):format(from, checkpoint.step) end
   if not files.is_file(from) then errors.usage(("init=%s: there is no such run or file"):format(from), "init=RUN or init=FILE.safetensors") end
   return saved.load(from), from
 end
@@ -33,21 +31,30 @@ local function some(names)
   return table.concat(names, " ", 1, math.min(#names, 6)) .. (more > 0 and (" and %d more"):format(more) or "")
 end
 
--- Parameters by name, where init.map= calls those that begin with one name, up to a dot, by another.
+-- Parameters by name, where init.map= calls those that begin with one name, up to a dot, by another; of two that fit the longer counts.
 local function renamed(known, map)
+  local words, found, all, from = {}, {}, {}, {}
   for word in map:gmatch "[^,%s]+" do
     local theirs, ours = word:match "^([^:]+):([^:]+)$"
-    if not theirs then errors.usage(("init.map: '%s', expected THEIRS:OURS"):format(word), "init.map=lstm:core,policy.4:actor.2") end
-    local all, n = {}, 0
-    for name, t in pairs(known) do
-      local rest = name == theirs and "" or name:sub(1, #theirs + 1) == theirs .. "." and name:sub(#theirs + 1)
-      n = n + (rest and 1 or 0)
-      all[rest and ours .. rest or name] = t
+    if not theirs or words[theirs] then
+      errors.usage(("init.map: '%s', expected THEIRS:OURS, each of theirs once"):format(word), "init.map=lstm:core,policy.4:actor.2")
     end
-    if n == 0 then errors.usage(("init.map: no parameter begins with %s: %s"):format(theirs, some(tables.keys(known)))) end
-    known = all
+    words[theirs] = ours
   end
-  return known
+  for _, name in ipairs(tables.keys(known)) do
+    local to, longest = name, 0
+    for theirs, ours in pairs(words) do
+      local rest = (name .. "."):sub(1, #theirs + 1) == theirs .. "." and name:sub(#theirs + 1)
+      found[theirs] = found[theirs] or rest
+      if rest and #theirs > longest then to, longest = ours .. rest, #theirs end
+    end
+    if all[to] then errors.usage(("init.map: %s would be both %s"):format(to, some { name, from[to] }:gsub(" ", " and "))) end
+    all[to], from[to] = known[name], name
+  end
+  for theirs in pairs(words) do
+    local _ = found[theirs] or errors.usage(("init.map: no parameter begins with %s: %s"):format(theirs, some(tables.keys(known))))
+  end
+  return all
 end
 
 -- Load what has the name and the shape of a parameter of `made`; a text that says what was taken and what was left.
@@ -95,7 +102,8 @@ end
 function initial.settle(learner)
   local cfg, made = learner.cfg, learner.agent or learner.model
   local resumed = config.meta(cfg) and config.meta(cfg).resumed
-  if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made, cfg.init_map or "") end
+  if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made, cfg.init_map or "")
+  elseif (cfg.init_map or "") ~= "" and not resumed then errors.usage "init.map without init: there are no names to map" end
   if (cfg.freeze or "") ~= "" then
     if learner.credit == "exact" and cfg.freeze:find "%f[%w]core" then
       errors.usage(("credit=exact: its sensitivities are of the whole core, of which freeze=%s keeps a part"):format(cfg.freeze), "credit=window")

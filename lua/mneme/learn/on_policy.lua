@@ -157,7 +157,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   end
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   self.horizon = self.horizon or 0               -- of a class that goes without
-  if (cfg.init or "") ~= "" or (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
+  if (cfg.init or "") .. (cfg.init_map or "") .. (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
   if env.skips and self:every_step() then
     errors.usage(what .. ": env.vector=1 has steps that only begin an episode, which this learner would learn from", "learner=a2c or ppo, or no env.vector")

@@ -28,8 +28,7 @@ function stored.of(checkpoint)
     if own then dict[own] = t end
   end
   for name, shape in pairs { observation = all.observation and { unpack(all.observation:shape(), 2) }, ["return"] = { 1 } } do
-    local bytes, n = all["normalise." .. name], 1
-    for _, size in ipairs(shape) do n = n * size end
+    local bytes, n = all["normalise." .. name], tables.product(shape)
     if bytes then
       if bytes:dtype() ~= "u8" or bytes:size() ~= 8 * (2 * n + 1) then errors.fail(("%s: damaged: its statistics of each %s"):format(checkpoint.path, name)) end
       statistics(dict, name, bytes, shape)

@@ -68,7 +68,7 @@ local function new(cfg, dataset, model)
   end
   for key, value in pairs(learner_settings.read("supervised", cfg, defaults)) do self[key] = value end
   self.read, self.losses, self.divides_batch = {}, {}, true
-  if (cfg.init or "") ~= "" or (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
+  if (cfg.init or "") .. (cfg.init_map or "") .. (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.each = dataset.length * share(dataset)
   self.batch, self.state = dataset:buffers(), model.core:initial(dataset.batch)
   if ranks.size > 1 then self.weight = tensor.new { 1 } end

@@ -17,9 +17,7 @@ ThreadChoice.__index = ThreadChoice
 -- 1, 2, 4 ... and all.
 local function numbers(most)
   local list, n = {}, 1
-  while n < most do
-    list[#list + 1], n = n, 2 * n
-  end
+  while n < most do list[#list + 1], n = n, 2 * n end
   list[#list + 1] = most
   return list
 end
