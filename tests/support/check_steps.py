@@ -60,6 +60,10 @@ def by_torch(one):
         for name, want in wanted.items():
             got = named[name].grad
             worst = max(worst, distance(np.zeros_like(want) if got is None else got.numpy().ravel(), want, max(1.0, largest)))
+    agent.double()                                             # all of it follows its parameters, what it is given, too
+    with torch.no_grad():
+        fine, _, state = agent.step(given["observation"], agent.initial(2), given["done"], *list(given.values())[2:])
+    assert {fine.dtype, *(x.dtype for x in state.values())} == {torch.float64}, one["name"]
     return worst
 
 

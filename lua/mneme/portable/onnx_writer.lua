@@ -86,7 +86,7 @@ function writer.text(graph, about)
   for _, v in ipairs(graph.nodes) do
     local name, from = "v" .. v.id, {}
     for k, x in ipairs(v.from) do from[k] = of[x] end
-    of[v] = name
+    of[v], numbered[v.f or v.op] = name, true
     if v.op == "parameter" or v.op == "constant" then
       if v.op == "parameter" then name, of[v] = v.name, v.name end
       local n = primitives.product(v.shape)
@@ -121,7 +121,7 @@ function writer.text(graph, about)
     elseif v.op == "take" then node("Gather", { from[1], node("Cast", { from[2] }, name .. "_1", { to = INT64 }) }, name, { axis = v.axis })
     else node("Identity", from, name) end
   end
-  weights[#weights + 1] = bytes(5, tensor("unit", FLOAT, {}, floats_of(ffi.new("float[1]", 1), 1)))
+  if numbered.log1p or numbered.expm1 then weights[#weights + 1] = bytes(5, tensor("unit", FLOAT, {}, floats_of(ffi.new("float[1]", 1), 1))) end
   local ends = {}
   for _, one in ipairs(graph.inputs) do ends[#ends + 1] = bytes(11, value_info(one.name, one.value.shape, FLOAT)) end
   for _, one in ipairs(graph.outputs) do

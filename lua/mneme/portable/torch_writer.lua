@@ -7,7 +7,7 @@ local writer = {}
 
 local unary = { neg = "-%s", relu = "torch.relu(%s)", softplus = "torch.nn.functional.softplus(%s)" }
 local binary = { add = "%s + %s", sub = "%s - %s", mul = "%s * %s", div = "%s / %s", pow = "%s ** %s", maximum = "torch.maximum(%s, %s)",
-  minimum = "torch.minimum(%s, %s)", lt = "(%s < %s).float()", le = "(%s <= %s).float()", eq = "(%s == %s).float()", mod = "torch.remainder(%s, %s)" }
+  minimum = "torch.minimum(%s, %s)", lt = "(%s < %s).to(one)", le = "(%s <= %s).to(one)", eq = "(%s == %s).to(one)", mod = "torch.remainder(%s, %s)" }
 
 local function size(n) return type(n) == "table" and (n[1] == 1 and "B" or n[1] .. " * B") or tostring(n) end
 local function sizes(list)
@@ -165,8 +165,8 @@ function writer.text(graph, about, distribution)
   out[#out + 1] = head:format(more, table.concat(shape, ", "), table.concat(pieces), graph.actions, distribution, defaults, graph.actions, steps)
   out[#out + 1] = ("    def step(self, observation, state, done%s):"):format(more)
   out[#out + 1] = "        p, c, B = {**dict(self.named_parameters()), **dict(self.named_buffers())}, self._constants, observation.shape[0]"
-  out[#out + 1] = "        one = torch.ones((), dtype=torch.float32, device=observation.device)"
-  for name in ("observation, done" .. more):gmatch "[%w_]+" do out[#out + 1] = ("        %s = %s.float()"):format(name, name) end
+  out[#out + 1] = "        one = next(iter(self.parameters()), torch.zeros(())).new_ones(())"
+  for name in ("observation, done" .. more):gmatch "[%w_]+" do out[#out + 1] = ("        %s = %s.to(one)"):format(name, name) end
   out[#out + 1] = table.concat(body, "\n")
   local results = {}
   for _, one in ipairs(graph.outputs) do if one.state then results[#results + 1] = ("%q: %s"):format(one.state, of[one.value]) end end
