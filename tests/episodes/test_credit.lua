@@ -13,15 +13,6 @@ local function played(name, env_name, settings, options, most)
   return agent, env, credit.play(mn.stepper.new(env, agent, { seed = 5 }), most or 8)
 end
 
--- The gradients of one step, with all of the episode as one piece.
-local function at_once(agent, env, episode, at)
-  local all = credit.new(agent, env.observation_space, episode)
-  all.whole = true
-  local q = all:ask { at }
-  while not all:work(q) do end
-  return q.rows[1]
-end
-
 for _, name in ipairs(mn.names "cores") do
   t.test(name .. ": the values are those that the agent had, no step depends on a later one, and pieces give what the whole gives", function()
     local small = contract_rig.fresh({ name }, 3, { d_in = 21 })               -- published sizes take ten times as long
@@ -38,7 +29,7 @@ for _, name in ipairs(mn.names "cores") do
         t.near(math.sqrt(squares), map[of][2][s + 1], 1e-6 * (1 + map[of][2][s + 1]))
       end
     end
-    local whole = at_once(agent, env, episode, episode.T - 1)
+    local whole = credit.map(agent, env, episode, { episode.T - 1 }, episode.T).rows[1]         -- as one piece
     for _, of in ipairs { "value", "action" } do
       local most = 0
       for s = 1, episode.T do most = math.max(most, whole[of][s]) end

@@ -98,11 +98,10 @@ t.test("a live file with other shapes, places, names or counters is refused in w
     return not ok and errors.is(problem) and tostring(problem) or ok and "taken" or "raw: " .. tostring(problem)
   end
   t.eq(says(whole), "taken")
-  for _, change in ipairs { { '("world", "shape": )%b[]', "%1[312000000, 1e-06]", "has no shape" },
-    { '("world", "shape": )%b[]', "%1[-4, -100]", "has no shape" },
-    { '"at": 0,', '"at": 4,', "lies outside" }, { '"name": "history"', '"name": "policy"', "not one of a snapshot" },
-    { '("y"%], "num_envs": )2', "%10.5", "counts no" },
-    { '"title": "a title"', '"title": {}', "not a text" }, { '"counters": %[', '"counters": ["canvas", ', "not one of Mneme's" },
+  for _, change in ipairs { { '("observation": .-"shape": )%b[]', "%1[312000000, 1e-06]", "has no shape" },
+    { '("world": )%d+', "%1-400", "has no shape" }, { '("world": )%d+', "%1400000", "fields take" }, { '"gates": %[%]', '"gates": ["more"]', "fields take" },
+    { '("num_envs": )2(, "obs)', "%10.5%2", "counts no" },
+    { '"title": "a title"', '"title": {}', "not a text" }, { '"layout": 2', '"layout": 1', "not one of Mneme's" },
     { '"id": "tmaze%-v0"', '"id": "../x.lua"', "unknown environment" }, { '"dims": "%u+"', '"dims": "HHHHHH"', "has no shape" } } do
     local text, n = whole:gsub(change[1], change[2], 1)
     t.eq(n, 1, change[1] .. " in " .. whole)

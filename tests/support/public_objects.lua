@@ -13,7 +13,6 @@ return function()
   local map = mn.causal_map(stepper, mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 2 }), agent))
   local readings = mn.measure.readings.new(mn.stepper.new(mn.env("tmaze", { corridor = 5, num_envs = 64 }), agent))
   local one = mn.env("tmaze", { corridor = 5, num_envs = 1 })
-  local credit = require("mneme.insight.measure.credit").new(agent, one.observation_space, mn.measure.credit.play(mn.stepper.new(one, agent), 4))
   local function played(seed) return (mn.inspect.patching.play(mn.stepper.new(one, agent, { seed = seed, seeded = true }), 6)) end
   local patched = mn.inspect.patching.new(agent, played(1), played(2), { decision = 2 })
   patched:work()
@@ -28,6 +27,6 @@ return function()
     Space = env.action_space, Categorical = mn.categorical(w), Bernoulli = mn.bernoulli(w),
     Normal = mn.normal(w, 1), CausalMap = map, MemoryRow = map.rows[1], Readings = readings, ObservationGroup = env.observation_space.groups[1],
     ObservationPart = parts.observation_space.parts[1],
-    Credit = credit, ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history),
+    ReferenceScores = env.reference, Contributions = mn.inspect.contributions.new(agent, history),
     PartMap = map:view(), Patching = patched }
 end

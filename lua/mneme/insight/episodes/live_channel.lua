@@ -1,6 +1,6 @@
 -- live_channel.lua -- snapshots of a training for a viewer in another process, through the mapped file RUN/live
 -- (engine/io/live_channel.c).  The trainer writes one environment at most twenty times a second and never waits; the viewer
--- reads the newest.  The layout of a snapshot is JSON in the head of the file.
+-- reads the newest.  What a snapshot holds is JSON in the head of the file, the schema; both lay its fields out by that.
 local bit = require "bit"
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
@@ -16,6 +16,7 @@ local safetensors = require "mneme.tensor.safetensors"
 local C = engine.C
 local live_channel = { per_second = 20, history = 1024 }
 local SHARE = 1 / 50                         -- of a training's processor time for snapshots, at most
+local LAYOUT = 2                             -- of a snapshot, by its counters and fields
 
 local bytes_of = { f32 = 4, f64 = 8, u8 = 1 }
 local pointer = { f32 = ffi.typeof "float *", f64 = ffi.typeof "double *", u8 = ffi.typeof "uint8_t *" }
@@ -25,6 +26,7 @@ local noted = { "step", "value", "reward", "action", "x", "y" }     -- of a step
 -- The heads of the first gate there is, averaged at every step: { kind, probe, first value, how many }.
 local function gate_rows(about)
   local rows, n_heads = {}, 1
+  for name, array in pairs(about.probes or {}) do array.name = name end
   for _, array in pairs(about.memory or {}) do n_heads = math.max(n_heads, state_arrays.count(array)) end
   for _, kind in ipairs(state_arrays.gates) do
     local layers, _, by_layer = state_arrays.grid(about.probes or {}, { kind })
@@ -40,27 +42,21 @@ local function gate_rows(about)
   return rows
 end
 
--- Fields one after another, each on a multiple of 16 bytes.
-local function layout(about, world_bytes, columns)
-  local fields, at, env = {}, 0, about.env
-  local function add(name, dtype, shape, dims)
-    fields[#fields + 1] = { name = name, dtype = dtype, shape = json.array(shape), dims = dims, at = at }
-    at = at + math.ceil(state_arrays.size(shape) * bytes_of[dtype] / 16) * 16
+-- The fields of a snapshot as a schema says, one after another, each on a multiple of 16 bytes; and how many bytes they take.
+local function layout(schema, space)
+  local fields, at = {}, 0
+  local function add(group, name, dtype, shape, dims)
+    fields[#fields + 1] = { group = group, name = name, dtype = dtype, shape = shape, dims = dims, n = state_arrays.size(shape), at = at }
+    at = at + math.ceil(fields[#fields].n * bytes_of[dtype] / 16) * 16
   end
-  add("counters", "f64", { #counters })
-  add("world", "u8", { math.max(1, world_bytes) })
-  add("observation", env.observation_space.dtype, env.observation_space.shape)
-  add("policy", "f32", { #about.policy })
-  if env.action_space.kind ~= "discrete" then add("did", "f32", { env.action_space.size }) end
-  add("history", "f32", { live_channel.history, columns })
+  add("now", "counters", "f64", { #counters })
+  add("now", "world", "u8", { schema.world })
+  add("now", "observation", schema.observation.dtype, schema.observation.shape)
+  add("now", "policy", "f32", { #schema.actions })
+  if space and space.kind ~= "discrete" then add("now", "did", "f32", { space.size }) end
+  add("now", "history", "f32", { live_channel.history, #noted + #schema.gates })
   for _, group in ipairs { "memory", "probes" } do
-    local names = {}
-    for name in pairs(about[group] or {}) do names[#names + 1] = name end
-    table.sort(names)
-    for _, name in ipairs(names) do
-      local array = about[group][name]
-      add(group .. ":" .. name, "f32", array.shape, array.dims)
-    end
+    for _, name in ipairs(tables.keys(schema[group])) do add(group, name, "f32", schema[group][name].shape, schema[group][name].dims) end
   end
   return fields, at
 end
@@ -80,7 +76,6 @@ local function place_of(vec)
   end
 end
 
-local known = { title = true, env = true, policy = true, memory = true, probes = true, reads = true }
 local Writer = {}
 Writer.__index = Writer
 
@@ -89,25 +84,23 @@ Writer.__index = Writer
 ---  memory (see state_arrays.of_core), probes: name -> { shape,
 ---  dims } of one environment's arrays
 function live_channel.writer(path, about)
-  for key in pairs(about) do
-    if not known[key] then errors.unknown("key of live_channel.writer:", key, tables.keys(known)) end
-  end
-  local env, space = about.env, about.env.action_space
-  about.policy = about.policy or space.names
-  local vec = env.world.vec                        -- rules in Lua have none: such an environment is not drawn
-  for name, array in pairs(about.probes or {}) do array.name = name end
-  local rows, kinds = gate_rows(about), {}
+  local env, space, vec = about.env, about.env.action_space, about.env.world.vec      -- rules in Lua have no vec: such an environment is not drawn
+  local rows, kinds, groups = gate_rows(about), {}, { memory = {}, probes = {} }
   for i, row in ipairs(rows) do kinds[i] = row.kind end
+  for group, arrays in pairs(groups) do
+    for name, array in pairs(about[group] or {}) do arrays[name] = { shape = json.array(array.shape), dims = array.dims } end
+  end
+  local schema = { layout = LAYOUT, title = about.title, reads = about.reads, num_envs = env.num_envs,
+    env = vec and { id = env.id, settings = env.settings } or nil, world = math.max(1, vec and C.mn_vec_bytes(vec) or 0),
+    observation = { dtype = env.observation_space.dtype, shape = json.array(env.observation_space.shape) },
+    actions = json.array { unpack(about.policy or space.names) }, space = space.kind ~= "discrete" and space:describe() or nil,
+    gates = json.array(kinds), memory = groups.memory, probes = groups.probes }
+  local fields, bytes = layout(schema, space)
   local columns = #noted + #rows
-  local fields, bytes = layout(about, vec and C.mn_vec_bytes(vec) or 0, columns)
-  local schema = json.encode { fields = fields, title = about.title, reads = about.reads, num_envs = env.num_envs,
-    env = vec and { id = env.id, settings = env.settings } or nil,
-    actions = json.array { unpack(about.policy) }, space = space.kind ~= "discrete" and space:describe() or nil, counters = json.array(counters),
-    noted = json.array(noted), gates = json.array(kinds) }
   local self = setmetatable({ fields = fields, vec = vec, num_envs = env.num_envs, rows = rows, wanted = 0, next = 0 }, Writer)
   self.history, self.columns, self.noted = ffi.new("float[?]", live_channel.history * columns), columns, 0
   self.place = place_of(vec)
-  self.file = engine.check(C.mn_live_new(engine.ctx, path, schema, bytes))
+  self.file = engine.check(C.mn_live_new(engine.ctx, path, json.encode(schema), bytes))
   return self
 end
 
@@ -156,17 +149,16 @@ end
 function Writer:write(now)
   local base = ffi.cast("char *", C.mn_live_begin(self.file))
   for _, field in ipairs(self.fields) do
-    local group, name = field.name:match "^(%a+):(.+)$"
-    local to, from = base + field.at, now[field.name]
-    if group then from = now[group][name] end
-    if field.name == "counters" then
+    local to, own = base + field.at, field.group == "now" and field.name or nil
+    local from = own and now[own] or not own and now[field.group][field.name]
+    if own == "counters" then
       to = ffi.cast(pointer.f64, to)
       for i, counter in ipairs(counters) do to[i - 1] = now[counter] or 0 end
       to[#counters - 1] = self.noted
-    elseif field.name == "history" then ffi.copy(to, self.history, self.noted * self.columns * 4)
-    elseif field.name == "world" then
+    elseif own == "history" then ffi.copy(to, self.history, self.noted * self.columns * 4)
+    elseif own == "world" then
       if self.vec then engine.check(C.mn_vec_save(self.vec, now.env_index, to)) end
-    elseif from then ffi.copy(to, from, state_arrays.size(field.shape) * bytes_of[field.dtype])
+    elseif from then ffi.copy(to, from, field.n * bytes_of[field.dtype])
     else errors.raise("live: a snapshot without " .. field.name) end
   end
   C.mn_live_publish(self.file)
@@ -200,54 +192,56 @@ local function is_texts(list)
 end
 
 local function is_text(x) return x == nil or type(x) == "string" end
-local function equal(a, b) return is_texts(a) and table.concat(a, "\n") == table.concat(b, "\n") end
 
--- What is wrong with a schema's fields: their names, types, and that they lie one after another in a snapshot.  nil: nothing.
-local function fault_of_fields(schema, bytes)
-  local need, at, seen = { counters = "f64", observation = "f32 or u8", policy = "f32", world = "u8", history = "f32" }, 0, {}
-  local space = schema.space and spaces.of_description(schema.space)
-  if schema.space ~= nil and not space then return "the space of its actions is none" end
-  if space then need.did = "f32" end
-  local count = { counters = #counters, policy = #schema.actions, did = space and space.size, history = live_channel.history * (#noted + #schema.gates) }
-  for _, field in ipairs(schema.fields) do
-    if type(field) ~= "table" or not is_text(field.name) or not bytes_of[field.dtype] or not state_arrays.is_shape(field.shape, field.dims) then
-      return "a field has no shape"
-    end
-    local name, n = field.name, state_arrays.size(field.shape)
-    local dtype = need[name] or tostring(name):find "^memory:." and "f32" or tostring(name):find "^probes:." and "f32"
-    if not dtype or not dtype:find(field.dtype, 1, true) or seen[name] then return ("field %s is not one of a snapshot"):format(tostring(name)) end
-    if count[name] and n ~= count[name] then return ("field %s has %.0f values, expected %d"):format(name, n, count[name]) end
-    if field.at ~= at or at + n * bytes_of[field.dtype] > bytes then return ("field %s lies outside of a snapshot"):format(name) end
-    seen[name], at = true, at + math.ceil(n * bytes_of[field.dtype] / 16) * 16
+-- Are these arrays by their names, each with a shape?
+local function are_arrays(list)
+  if type(list) ~= "table" then return false end
+  for name, array in pairs(list) do
+    if type(name) ~= "string" or type(array) ~= "table" or not state_arrays.is_shape(array.shape, array.dims) then return false end
   end
-  for name in pairs(need) do if not seen[name] then return "its schema has no " .. name end end
+  return true
 end
 
--- The schema comes from a file, so everything in it is checked.
+-- What is wrong with a schema, which comes from a file; nil: nothing.
+local function fault_of(schema)
+  if type(schema) ~= "table" or schema.layout ~= LAYOUT or not is_texts(schema.actions) or #schema.actions == 0 then
+    return "its schema is not one of Mneme's"
+  end
+  local n, env, seen = schema.num_envs, schema.env, schema.observation
+  if not is_texts(schema.gates) then return "its schema names no gates" end
+  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 or n > 2 ^ 31 then return "its schema counts no environments" end
+  if not is_text(schema.title) or not is_text(schema.reads) then return "its title is not a text" end
+  if env ~= nil and (type(env) ~= "table" or type(env.id) ~= "string" or type(env.settings) ~= "table") then return "its environment has no name" end
+  if schema.space ~= nil and not spaces.of_description(schema.space) then return "the space of its actions is none" end
+  if not (are_arrays(schema.memory) and are_arrays(schema.probes) and type(seen) == "table" and are_arrays { seen = seen } and (seen.dtype == "f32" or seen.dtype == "u8")
+    and state_arrays.is_shape { schema.world }) then return "a field has no shape" end
+end
+
+-- The schema, the space of the actions, the fields and their bytes.
 local function read_schema(path, text, bytes)
   local schema, why = json.decode(text, path)
-  local function refuse(what) errors.fail(path .. " cannot be watched: " .. what) end
-  if type(schema) ~= "table" or type(schema.fields) ~= "table" or not is_texts(schema.actions) or #schema.actions == 0
-    or not equal(schema.counters, counters) or not equal(schema.noted, noted) then refuse(why or "its schema is not one of Mneme's") end
-  if not is_texts(schema.gates) then refuse "its schema names no gates" end
-  local n, env = schema.num_envs, schema.env
-  if type(n) ~= "number" or n < 1 or n % 1 ~= 0 or n > 2 ^ 31 then refuse "its schema counts no environments" end
-  if not is_text(schema.title) or not is_text(schema.reads) then refuse "its title is not a text" end
-  if env ~= nil and (type(env) ~= "table" or type(env.id) ~= "string" or type(env.settings) ~= "table") then refuse "its environment has no name" end
-  local fault = fault_of_fields(schema, bytes)
-  if fault then refuse(fault) end
-  return schema
+  local fault = why or fault_of(schema)
+  if fault then errors.fail(path .. " cannot be watched: " .. fault) end
+  local space = schema.space and spaces.of_description(schema.space) or nil
+  local fields, n = layout(schema, space)
+  if n ~= bytes then errors.fail(("%s cannot be watched: its fields take %.0f bytes, a snapshot has %.0f"):format(path, n, bytes)) end
+  return schema, space, fields
 end
 
 ---Open RUN/live.  A reader is a source of frames, like a stepper: see timeline.lua.
 function live_channel.reader(path)
   local peek = ffi.gc(engine.check(C.mn_live_reader_new(engine.ctx, path)), C.mn_live_reader_free)
   local bytes = C.mn_live_reader_bytes(peek)
-  local schema = read_schema(path, ffi.string(C.mn_live_reader_schema(peek)), bytes)
-  local self = setmetatable({ path = path, peek = peek, schema = schema, live = true }, Reader)
-  self.num_envs, self.space = schema.num_envs, schema.space and spaces.of_description(schema.space) or nil
+  local schema, space, fields = read_schema(path, ffi.string(C.mn_live_reader_schema(peek)), bytes)
+  local self = setmetatable({ path = path, peek = peek, schema = schema, fields = fields, num_envs = schema.num_envs, space = space, live = true,
+    now = {}, memory = {}, probes = {} }, Reader)
   self.buffer = ffi.new("uint8_t[?]", bytes)
+  for _, field in ipairs(fields) do                -- where each lies, in every snapshot
+    self[field.group][field.name] = { shape = field.shape, dims = field.dims, values = ffi.cast(pointer[field.dtype], self.buffer + field.at) }
+  end
   self.env = env_of(schema)
+  local seen = self.env and self.env.observation_space
+  self.draws = seen and seen.dtype == schema.observation.dtype and state_arrays.size(seen.shape) == state_arrays.size(schema.observation.shape)
   self.nothing = ffi.gc(engine.check(C.mn_canvas_new(engine.ctx)), C.mn_canvas_free)
   return self
 end
@@ -282,9 +276,9 @@ local function read_history(schema, at, n)
 end
 
 -- Every NaN becomes the plain one: see safetensors.plain_nans.
-local function make_plain(schema, buffer)
-  for _, field in ipairs(schema.fields) do
-    if field.dtype == "f32" then safetensors.plain_nans(buffer + field.at, state_arrays.size(field.shape)) end
+local function make_plain(fields, buffer)
+  for _, field in ipairs(fields) do
+    if field.dtype == "f32" then safetensors.plain_nans(buffer + field.at, field.n) end
     local high = ffi.cast("int32_t *", buffer + field.at)
     for i = 1, field.dtype == "f64" and 2 * #counters or 0, 2 do
       if bit.band(high[i], 0x7ff00000) == 0x7ff00000 then high[i - 1], high[i] = 0, bit.bor(bit.band(high[i], 0x80000000), 0x7ff80000) end
@@ -309,32 +303,17 @@ end
 ---The newest snapshot, as `now` for frames.lua; nil: nothing new.
 function Reader:next()
   if engine.check(C.mn_live_reader_read(self.peek, self.buffer)) == 0 then return nil end
-  local schema = self.schema
-  make_plain(schema, self.buffer)
-  local now = { title = schema.title, reads = schema.reads, run = self.path:match "^(.*)/[^/]+$",
-    actions = schema.actions, memory = {}, probes = {}, truth = {} }
-  local history
-  for _, field in ipairs(schema.fields) do
-    local at = ffi.cast(pointer[field.dtype], self.buffer + field.at)
-    local group, name = field.name:match "^(%a+):(.+)$"
-    if group == "memory" or group == "probes" then
-      now[group][name] = { shape = field.shape, dims = field.dims, values = at }
-    elseif field.name == "counters" then
-      read_counters(self, at, now)
-    elseif field.name == "observation" then
-      local space = self.env and self.env.observation_space
-      now.observation = { shape = field.shape, values = at }
-      if space and space.dtype == field.dtype and state_arrays.size(space.shape) == state_arrays.size(field.shape) then now.sight = self.env:sight(at) end
-    elseif field.name == "policy" then now.policy = at
-    elseif field.name == "did" then now.did, now.space = self.space:read(at, 0), self.space
-    elseif field.name == "history" then history = at
-    elseif field.name == "world" and self.env then
-      self.env:restore(0, ffi.string(at, state_arrays.size(field.shape)))
-      now.canvas, now.truth = self.env:draw(0), self.env:truth(0)
-    end
+  make_plain(self.fields, self.buffer)
+  local schema, at, env = self.schema, self.now, self.env
+  local now = { title = schema.title, reads = schema.reads, run = self.path:match "^(.*)/[^/]+$", actions = schema.actions, memory = self.memory,
+    probes = self.probes, truth = {}, observation = at.observation, policy = at.policy.values, sight = self.draws and env:sight(at.observation.values) }
+  read_counters(self, at.counters.values, now)
+  if at.did then now.did, now.space, now.action = self.space:read(at.did.values, 0), self.space, nil end
+  if env then
+    env:restore(0, ffi.string(at.world.values, schema.world))
+    now.canvas, now.truth = env:draw(0), env:truth(0)
   end
-  if now.did then now.action = nil end
-  now.history = read_history(schema, history, now.noted)
+  now.history = read_history(schema, at.history.values, now.noted)
   now.canvas = now.canvas or self.nothing
   now.source = ("live, %s steps, env %d of %d"):format(format.grouped(now.total), now.env_index, self.num_envs)
   return now

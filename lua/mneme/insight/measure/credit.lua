@@ -75,25 +75,12 @@ end
 
 -- ---- an episode's pieces ----
 
----@class Credit of an episode, which may grow
----@field agent Agent
----@field space table env.observation_space
----@field episode table of credit.play
----@field parts table[] see credit.parts
----@field whole boolean gradients do not pass through this core's kept states: an episode is one piece
-local Credit = {}
-Credit.__index = Credit
-
----@param space table env.observation_space
----@param episode table of credit.play
----@return Credit
-function credit.new(agent, space, episode)
-  local core, everything = agent.core, {}
-  for i, name in ipairs(core:state_names()) do everything[i] = { name = name } end
-  local whole = core.acts == "steps" or core.claims.steps ~= "exact" or core.claims.gradients ~= "exact"
-  for name in pairs(core.states) do whole = whole or core:is_stopped(name) and not core:is_constant(name) end
-  return setmetatable({ agent = agent, space = space, episode = episode, parts = credit.parts(agent, space), whole = whole, everything = everything,
-    states = { [0] = core:initial(1) }, read = {} }, Credit)
+-- Do gradients pass through the states that a core keeps?  Else an episode is one piece.
+local function passes(core)
+  for name in pairs(core.states) do
+    if core:is_stopped(name) and not core:is_constant(name) then return false end
+  end
+  return core.acts ~= "steps" and core.claims.steps == "exact" and core.claims.gradients == "exact"
 end
 
 local function column(from, to, list, dtype, times)
@@ -114,9 +101,7 @@ end
 
 -- What the core reads in some steps, [steps,1,D]: observations after the torso, the previous action and reward.
 local function read(self, from, to)
-  local k = from / PIECE
-  local kept, agent, episode, space, previous = self.read[k], self.agent, self.episode, self.space, nil
-  if kept and kept:shape()[1] >= to - from then return kept end
+  local agent, episode, space, previous = self.agent, self.episode, self.space, nil
   local dtype = agent.normaliser and agent.normaliser.norm_obs and "f32" or space.dtype
   local x = tensor.new { shape = { to - from, 1, unpack(space.shape) }, dtype = dtype }
   ffi.copy(x:data(), table.concat(episode.x, "", from + 1, to))
@@ -126,9 +111,7 @@ local function read(self, from, to)
       previous[name] = name == "action" and actions_of(agent.action_space, from, to, list, 1) or column(from, to, list, "f32")
     end
   end
-  local features = tensor.no_grad(function() return agent:features(x, previous) end)
-  self.read[k] = features
-  return features
+  return tensor.no_grad(function() return agent:features(x, previous) end)
 end
 
 -- The same for n environments, as a leaf.
@@ -155,7 +138,7 @@ end
 
 -- The state after piece k, which is complete.
 local function carry(self, k)
-  local from, to = k * PIECE, (k + 1) * PIECE
+  local from, to = k * self.piece, (k + 1) * self.piece
   self.states[k + 1] = tensor.no_grad(function()
     local _, after = self.agent.core:act(read(self, from, to), column(from, to, self.episode.resets, "u8"), self.states[k])
     return tensor.keep(after)
@@ -186,7 +169,7 @@ end
 local function note(self, q, g, from, to, D)
   local n = 2 * #q.at
   for i, row in ipairs(q.rows) do
-    for s = math.min(to - 1, row.at), from, -1 do
+    for s = from, math.min(to - 1, row.at) do
       for w, of in ipairs { "value", "action" } do
         local sum, at = 0, (s - from) * n + 2 * i - 3 + w
         for p, part in ipairs(self.parts) do
@@ -196,65 +179,54 @@ local function note(self, q, g, from, to, D)
         end
         row[of][s + 1] = math.sqrt(sum)
       end
-      row.from = s
     end
   end
 end
 
--- Gradients through the last piece that is left.
-local function back(self, q)
+-- Gradients through piece k.
+local function back(self, q, k)
   local core, n = self.agent.core, 2 * #q.at
-  local from = self.whole and 0 or q.piece * PIECE
-  local to = math.min(q.last + 1, self.whole and math.huge or from + PIECE)
+  local from = k * self.piece
+  local to = math.min(q.last + 1, from + self.piece)
   local leaf, D = leaf_of(self, from, to, n)
-  local state, inputs, names = state_of(self, self.whole and 0 or q.piece, n), { leaf }, {}
+  local state, inputs, names = state_of(self, k, n), { leaf }, {}
   local y, after = core:act(leaf, column(from, to, self.episode.resets, "u8", n), state)
   local logits, values = self.agent.heads(y)
   for s = from, to - 1 do
     q.reached = math.max(q.reached, math.abs(values:data()[(s - from) * n] - self.episode.value[s + 1]))
   end
   local loss = explained(self, q, from, to, logits, values)
-  for name, g in pairs(q.after or {}) do
+  for name, g in pairs(q.after) do
     local through = ops.sum { x = after[name] * g }
     loss = loss and loss + through or through
   end
-  for name, t in pairs(q.piece > 0 and state or {}) do
+  for name, t in pairs(k > 0 and state or {}) do
     if not core:is_constant(name) then names[#names + 1], inputs[#inputs + 1] = name, t end
   end
-  q.piece, q.done, q.after = q.piece - 1, q.piece == 0, {}
-  if not loss then return note(self, q, ffi.new("float[?]", (to - from) * n * D), from, to, D) end          -- no memory leads here
+  q.after = {}
+  if not loss then return end                               -- no memory leads here
   local g = gradients.grad(loss, inputs)
   note(self, q, g[1]:data(), from, to, D)
   for i, name in ipairs(names) do q.after[name] = g[i + 1] end
 end
 
----Begin to explain some steps.
----@param at integer[] steps, from 0
----@return table question for Credit:work; rows = for each step { at, from = the earliest step that is known so far, value = number[],
----  action = number[] (by step + 1), parts = { { value, action } ... } in the order of Credit.parts }, done, reached
-function Credit:ask(at)
-  local q = { at = at, last = 0, rows = {}, reached = 0, done = false }
-  for i, t in ipairs(at) do
-    if t % 1 ~= 0 or t < 0 or t >= self.episode.T then
-      errors.raise(("credit: step %s of an episode of %d, expected 0 to %d"):format(tostring(t), self.episode.T, self.episode.T - 1))
-    end
-    q.last = math.max(q.last, t)
-    q.rows[i] = { at = t, from = t + 1, value = {}, action = {}, parts = {} }
-    for p = 1, #self.parts do q.rows[i].parts[p] = { value = {}, action = {} } end
+-- Explain some steps: rows = for each { at, value = number[], action = number[] (by step + 1), parts = { { value, action } ... } }.
+local function explain(self, at)
+  local q, T = { at = at, last = math.max(unpack(at)), rows = {}, reached = 0, after = {} }, self.episode.T
+  local function nothing()                                  -- no step depends on a later one
+    local of = { value = {}, action = {} }
+    for s = 1, T do of.value[s], of.action[s] = 0, 0 end
+    return of
   end
-  q.piece = self.whole and 0 or math.floor(q.last / PIECE)
+  for i, t in ipairs(at) do
+    q.rows[i] = nothing()
+    q.rows[i].at, q.rows[i].parts = t, {}
+    for p = 1, #self.parts do q.rows[i].parts[p] = nothing() end
+  end
+  local last = math.floor(q.last / self.piece)
+  for k = #self.states, last - 1 do carry(self, k) end
+  for k = last, 0, -1 do back(self, q, k) end
   return q
-end
-
----Work on a question: one piece of the episode.
----@param q table
----@return boolean done
-function Credit:work(q)
-  if q.done then return true end
-  local k = self.whole and 0 or q.piece
-  while not self.states[k] do k = k - 1 end
-  if k < q.piece and not self.whole then carry(self, k) else back(self, q) end
-  return q.done
 end
 
 ---Credit of every earlier step for the value and the chosen action at some steps of an episode.  A gradient's size is its 2-norm over the values of
@@ -263,36 +235,32 @@ end
 ---@param env Env of one environment
 ---@param episode table of credit.play
 ---@param at integer[]? steps, from 0, whose value and action are explained; nil: at most 64 of them, evenly
+---@param piece integer? steps that gradients pass at once; nil: 8, or the whole episode where they do not pass through this core's kept states
 ---@return table map { at = integer[], T, value = number[][], action = number[][] (value[i][s + 1]: the value at at[i] by step s), parts = { name =
 ---  { value = number[][], action = number[][] } }, names = string[] of parts, rows and all_parts for credit.view,
 ---  reached = number: largest difference of a value from what the agent had }
-function credit.map(agent, env, episode, at)
-  local T = episode.T
+function credit.map(agent, env, episode, at, piece)
+  local T, space, core, everything = episode.T, env.observation_space, agent.core, {}
   if not at then
     at = {}
     for i = 0, math.min(T, 64) - 1 do at[i + 1] = math.floor((i + 1) * T / math.min(T, 64) + 0.5) - 1 end
   end
-  local all = credit.new(agent, env.observation_space, episode)
-  local map = { at = at, T = T, value = {}, action = {}, parts = {}, names = {}, rows = {}, all_parts = all.parts, reached = 0 }
-  for i, part in ipairs(all.parts) do
-    map.names[i] = part.name
-    map.parts[part.name] = { value = {}, action = {} }
+  for _, t in ipairs(at) do
+    if t % 1 ~= 0 or t < 0 or t >= T then errors.raise(("credit: step %s of an episode of %d, expected 0 to %d"):format(tostring(t), T, T - 1)) end
   end
-  local most = math.max(1, math.floor(ROWS / 2 / (all.whole and T or PIECE)))
+  for i, name in ipairs(core:state_names()) do everything[i] = { name = name } end
+  local self = { agent = agent, space = space, episode = episode, parts = credit.parts(agent, space), everything = everything,
+    piece = passes(core) and (piece or PIECE) or T, states = { [0] = core:initial(1) } }
+  local map = { at = at, T = T, value = {}, action = {}, parts = {}, names = {}, rows = {}, all_parts = self.parts, reached = 0 }
+  for i, part in ipairs(self.parts) do map.names[i], map.parts[part.name] = part.name, { value = {}, action = {} } end
+  local most = math.max(1, math.floor(ROWS / 2 / self.piece))
   for first = 1, #at, most do
-    local q = all:ask { unpack(at, first, math.min(#at, first + most - 1)) }
-    while not all:work(q) do end
+    local q = explain(self, { unpack(at, first, math.min(#at, first + most - 1)) })
     map.reached = math.max(map.reached, q.reached)
     for i, row in ipairs(q.rows) do
-      map.rows[first + i - 1] = row
-      for _, of in ipairs { "value", "action" } do
-        for s = row.at + 1, T - 1 do row[of][s + 1] = 0 end                     -- no step depends on a later one
-        map[of][first + i - 1] = row[of]
-        for p, name in ipairs(map.names) do
-          for s = row.at + 1, T - 1 do row.parts[p][of][s + 1] = 0 end
-          map.parts[name][of][first + i - 1] = row.parts[p][of]
-        end
-      end
+      local to = first + i - 1
+      map.rows[to], map.value[to], map.action[to] = row, row.value, row.action
+      for p, name in ipairs(map.names) do map.parts[name].value[to], map.parts[name].action[to] = row.parts[p].value, row.parts[p].action end
     end
   end
   return map
@@ -319,7 +287,7 @@ function credit.action_words(agent, name)
 end
 
 ---What one step depends on: a row for the whole observation of a step, and for the parts of it that count most.
----@param row table of Credit:ask
+---@param row table of credit.map
 ---@param parts table[] of credit.parts
 ---@param what string "value" or "action"
 ---@param name string what that gradient is called: "logit of up"
@@ -330,13 +298,13 @@ function credit.view(row, parts, what, name, most)
   for s = 0, row.at do steps[s + 1] = s end
   local function sum(list)
     local all = 0
-    for s = row.from, row.at do all = all + list[s + 1] end
+    for s = 0, row.at do all = all + list[s + 1] end
     return all
   end
   local whole = sum(row[what])
   local function add(word, list, text)
     rows[#rows + 1], cells[#cells + 1] = { word = word, text = text or word, short = text and "  " .. word }, {}
-    for s = row.from, row.at do cells[#rows][s + 1] = { share = whole > 0 and list[s + 1] / whole or 0 } end
+    for s = 0, row.at do cells[#rows][s + 1] = { share = whole > 0 and list[s + 1] / whole or 0 } end
   end
   for p in ipairs(#parts > 1 and parts or {}) do order[p] = { p, sum(row.parts[p][what]) } end
   table.sort(order, function(a, b) return a[2] > b[2] or a[2] == b[2] and a[1] < b[1] end)
