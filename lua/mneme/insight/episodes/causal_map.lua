@@ -87,18 +87,22 @@ local function survey_greedy(self)
   for b, o in ipairs(self.outcomes) do o.greedy = out[b - 1].score or 0 end
 end
 
-local function put(outcome, count) outcome.wrong, outcome.drawn, outcome.clear = count.wrong, count.drawn, count.clear end
-
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
   local p, scored, graded = self.carrier, false, false
   local counter = decisions.counter(p)
+  local function count(ended)                               -- the decisions of episodes that are over
+    for b, outcome in pairs(counter and ended or {}) do
+      local of = not outcome.wrong and counter.take(b) or outcome
+      outcome.wrong, outcome.drawn, outcome.clear = of.wrong, of.drawn, of.clear
+    end
+  end
   local out = play_carrier(self, { watch = counter and function(_, _, ended)
-    for b in pairs(ended) do if not ended[b].wrong then put(ended[b], counter.take(b)) end end
+    count(ended)
     counter.note()
   end })
+  count(out)
   for b = 0, p.num_envs - 1 do
-    if counter and not out[b].wrong then put(out[b], counter.take(b)) end
     self.outcomes[b + 1] = out[b]
     scored = scored or out[b].score ~= nil
   end
@@ -225,10 +229,8 @@ end
 
 -- ---- a map ----
 
-local function whole_number(value) return type(value) == "number" and value % 1 == 0 and value >= 1 end
-
--- Options, and what they may be: words, a check of a number, or anything.
-local known = { by = { "head", "layer" }, measure = { "return", "success" }, test = { "erase", "hold" }, columns = whole_number, every = whole_number,
+-- Options, and what they may be: words, a whole number, or anything.
+local known = { by = { "head", "layer" }, measure = { "return", "success" }, test = { "erase", "hold" }, columns = "whole", every = "whole",
   seed = true, on_step = true, on_column = true, on_coarse = true, outline = { true, false }, steps = true }
 
 ---A map of an agent's memory, not measured yet: call work().
@@ -248,9 +250,7 @@ function causal_map.new(carrier, worker, options)
     local may = known[key]
     if not may then errors.unknown("option of a causal map:", key, tables.keys(known)) end
     if type(may) == "table" and not tables.has(may, value) then errors.unknown(("%s of a causal map:"):format(key), value, may) end
-    if may == whole_number and not whole_number(value) then
-      errors.usage(("causal map: %s=%s, expected a whole number of at least 1"):format(key, tostring(value)))
-    end
+    if may == "whole" then errors.whole("causal map", key, value, 1) end
   end
   if options.columns and (options.every or options.steps) then
     errors.usage "causal map: expected columns= or the steps themselves (every=), got both"

@@ -45,7 +45,7 @@ local methods = {}
 ---@field episode_history Entry[]? every step of this episode, where its end is known
 ---@field changed integer? the last step of this episode before which an intervention was applied
 ---@field beside Frame[]? those of the other episodes on the page, for shared axes
----@field selection table? { layer, head, step }; its old name is focus
+---@field selection table? { layer, head, step }
 ---@field status table? of the playback: { playing, speed, hint, note }
 
 ---@class Entry a past step; of a live training, which is sampled, the steps in between have only the fields of

@@ -24,11 +24,10 @@ local LONG = 10                    -- without a time limit they may take that ma
 function fresh.play(p, episodes, options)
   local o, outcomes = options or {}, #p.env.outcomes
   local album, reached, most = o.album, o.reached, o.most or math.huge
-  local each, played, steps = math.ceil(episodes / p.num_envs), {}, 0
-  for b = 0, p.num_envs - 1 do played[b] = {} end
+  local B, each, played, count, steps = p.num_envs, math.ceil(episodes / p.num_envs), {}, {}, 0          -- played[k * B + b]: environment b's episode k
   local bar, total = progress.new { steps = episodes, unit = "episodes", after = 2 }, 0
   local interrupted, counter = false, p.greedy == 0 and decisions.counter(p) or nil
-  while total < each * p.num_envs and not interrupted and steps < most do
+  while total < each * B and not interrupted and steps < most do
     p:forward()
     if album then album:before() end
     if counter then counter.note() end
@@ -36,33 +35,30 @@ function fresh.play(p, episodes, options)
     if album then album:after() end
     if ended_now > 0 then
       local done, ended = p.done, p.env.ended
-      for b = 0, p.num_envs - 1 do
-        local count = done[b] ~= 0 and counter and counter.take(b) or nil
-        if done[b] ~= 0 and #played[b] < each then
-          table.insert(played[b], { ended.score[b], ended.ret[b], ended.length[b],
-            reached and ffi.string(reached + b * outcomes, outcomes) or nil, count = count })
-          total = total + 1
+      for b = 0, B - 1 do
+        local decided, k = done[b] ~= 0 and counter and counter.take(b) or nil, count[b] or 0
+        if done[b] ~= 0 and k < each then
+          played[k * B + b] = { ended.score[b], ended.ret[b], ended.length[b], reached and ffi.string(reached + b * outcomes, outcomes) or nil,
+            decided = decided }
+          count[b], total = k + 1, total + 1
         end
       end
     end
-    steps = steps + p.num_envs
+    steps = steps + B
     bar:update(math.min(total, episodes), {})
     interrupted = C.mn_interrupted() ~= 0
   end
   bar:clear()
   local out = { score = {}, ret = {}, length = {}, reached = {}, scored = false, outcomes = {} }
-  local n, rounds = 0, 0                       -- a signal leaves few of many
-  for b = 0, p.num_envs - 1 do rounds = math.max(rounds, #played[b]) end
-  for round = 1, rounds do
-    for b = 0, p.num_envs - 1 do
-      local e = played[b][round]
-      if e and n < episodes then
-        n, out.scored = n + 1, out.scored or e[1] == e[1]
-        out.score[n], out.ret[n], out.length[n], out.reached[n] = e[1], e[2], e[3], e[4]
-        if counter then
-          e.count.score = e[1] == e[1] and e[1] or 0
-          out.outcomes[n] = e.count
-        end
+  local n = 0
+  for at = 0, each * B - 1 do
+    local e = n < episodes and played[at]                   -- a signal leaves few of many
+    if e then
+      n, out.scored = n + 1, out.scored or e[1] == e[1]
+      out.score[n], out.ret[n], out.length[n], out.reached[n] = e[1], e[2], e[3], e[4]
+      if counter then
+        e.decided.score = e[1] == e[1] and e[1] or 0
+        out.outcomes[n] = e.decided
       end
     end
   end

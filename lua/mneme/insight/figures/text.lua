@@ -5,10 +5,9 @@ local format = require "mneme.base.format"
 local text = {}
 
 ---A number with its interval, where it has one: "0.95 (0.91 … 0.98)".
----@param sign string? between the ends
-function text.interval(value, low, high, unit, sign)
+function text.interval(value, low, high, unit)
   local shown = format.short(value, unit)
-  return low and low < high and ("%s (%s %s %s)"):format(shown, format.short(low, unit), sign or "…", format.short(high, unit)) or shown
+  return low and low < high and ("%s (%s … %s)"):format(shown, format.short(low, unit), format.short(high, unit)) or shown
 end
 
 -- Thousandths of the size of the letters.

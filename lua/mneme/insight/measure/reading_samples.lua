@@ -32,12 +32,8 @@ end
 -- The values of a source in some environments as [n,d], each column with mean 0 and deviation 1 over the first `train`, divided by the
 -- root of how many columns are read; and what was taken off and multiplied.  How large the numbers are means nothing: a memory that divides
 -- by its own size uses small ones, so every column that varies beyond rounding is read.
----@param source table of samples.sources
 ---@param envs integer[] environments, those to learn from first
 ---@param train integer how many these are
----@return Tensor x
----@return ffi.cdata* mean
----@return ffi.cdata* scale
 function samples.of(source, envs, train)
   local n, d = #envs, source.size
   local x = tensor.new { shape = { n, d } }
@@ -63,13 +59,8 @@ function samples.of(source, envs, train)
   return x, mean, scale
 end
 
--- The samples of all parts as one, each part with the same weight.
+-- The n samples of all parts as one of d values, each part with the same weight: x, mean and scale, as of samples.of.
 ---@param list table[] { x, mean, scale } of each part
----@param n integer samples
----@param d integer values of all parts
----@return Tensor x
----@return ffi.cdata* mean
----@return ffi.cdata* scale
 function samples.together(list, n, d)
   local at, weight = 0, 1 / math.sqrt(#list)
   local x, mean, scale = tensor.new { shape = { n, d } }, ffi.new("float[?]", d), ffi.new("float[?]", d)
@@ -85,9 +76,7 @@ function samples.together(list, n, d)
   return x, mean, scale
 end
 
--- The inner products of samples.
----@param x Tensor [n,d]
----@return ffi.cdata* double[n * n]
+-- The inner products of samples x [n,d], double[n * n].
 function samples.products(x, n)
   local products = tensor.no_grad(function() return ops.matmul(x, ops.transpose(x, { a = 0, b = 1 })) end)
   local kept, from = ffi.new("double[?]", n * n), products:data()

@@ -273,7 +273,7 @@ end
 
 -- ---- sentences ----
 
-local function said(x, format) return ((format or "%.2f"):format(x):gsub("-", "−")) end
+local function said(x) return (("%.2f"):format(x):gsub("-", "−")) end
 
 local function ended(o)
   if type(o) ~= "table" or not o.ret then return "" end

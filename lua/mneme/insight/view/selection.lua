@@ -78,15 +78,9 @@ end
 ---@param box table { x, y, w, h }
 ---@param now Frame
 ---@param row table { layer, head }, either may be nil
----@param framed boolean? draw a frame around the box where it is selected
-function selection.spot(view, box, now, row, framed)
-  local wish = now.selection or {}
+function selection.spot(view, box, now, row)
   view:spot(box, { select = { layer = row.layer, head = row.head, word = row.word } })
   if selection.pointed(now, row) then view:frame(box.x, box.y, box.w, box.h, view.theme.text, 1.5 * view.unit) end
-  if framed and (wish.layer or wish.head) and (not wish.layer or wish.layer == row.layer)
-    and (not wish.head or wish.head == row.head) then
-    view:frame(box.x, box.y, box.w, box.h, view.theme.warm, 2 * view.unit)
-  end
 end
 
 ---Make every row of a box clickable; the rows have equal heights.

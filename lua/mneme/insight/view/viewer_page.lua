@@ -55,8 +55,7 @@ local function one_agent(self) return #self.tracks == 2 and (self.original or se
 local function shown_frame(self, k, status)
   local frame = self:frame(k)
   if not frame then return nil end
-  local more = { selection = self.selection, focus = self.selection, pointed = self.pointed,
-    status = k == 1 and status or nil }
+  local more = { selection = self.selection, pointed = self.pointed, status = k == 1 and status or nil }
   local causes = self:causes_of(k)
   if causes then
     more.story = function(why)
