@@ -4,22 +4,8 @@ local interventions = require "mneme.insight.episodes.interventions"
 
 local intervention_args = {}
 
-local function number_in(command, spec, word, text)
-  local x = tonumber(text)
-  if not x then
-    errors.usage(("%s: %s=%s: expected a number after a colon, as in %s=%s:1"):format(command, spec.kind, word, spec.kind, spec.what))
-  end
-  return x
-end
-
-local readers = {
-  force = function(command, spec, word, value) spec.to = number_in(command, spec, word, value) end,
-  shift = function(command, spec, word, value) spec.by = number_in(command, spec, word, value) end,
-  set = function(command, spec, word, value)
-    if not value then errors.usage(("%s: set=%s: no value, expected one as in set=%s:1"):format(command, word, spec.what)) end
-    spec.to = tonumber(value) or value
-  end,
-}
+-- What stands after a colon, by kind: its key, and what it may be; a fact may have words for its values.
+local values = { force = { "to", "a number" }, shift = { "by", "a number" }, set = { "to", "a value" } }
 
 ---Reads "layers.0.beta:0.5,layers.1.beta:0" of a kind.
 ---@param list table[] the interventions are appended to it, without at and steps
@@ -28,8 +14,14 @@ function intervention_args.read(list, kind, text, command)
   for word in text:gmatch "[^,]+" do
     local what, value = word:match "^(.-)[:=](.*)$"                        -- set=cue:up, and set=cue=up
     local spec = { kind = kind, what = what or word }
-    if readers[kind] then readers[kind](command, spec, word, value)
-    elseif value then errors.usage(("%s: %s=%s: takes no value after a colon"):format(command, kind, word)) end
+    local takes = values[kind]
+    if not takes and value then errors.usage(("%s: %s=%s: takes no value after a colon"):format(command, kind, word)) end
+    if takes then
+      spec[takes[1]] = tonumber(value) or kind == "set" and value or nil
+      if spec[takes[1]] == nil then
+        errors.usage(("%s: %s=%s: expected %s after a colon, as in %s=%s:1"):format(command, kind, word, takes[2], kind, spec.what))
+      end
+    end
     if kind == "flip" and word == "1" then spec.what = nil end
     list[#list + 1] = spec
   end

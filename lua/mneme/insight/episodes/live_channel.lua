@@ -213,8 +213,8 @@ local function fault_of(schema)
   if not is_text(schema.title) or not is_text(schema.reads) then return "its title is not a text" end
   if env ~= nil and (type(env) ~= "table" or type(env.id) ~= "string" or type(env.settings) ~= "table") then return "its environment has no name" end
   if schema.space ~= nil and not spaces.of_description(schema.space) then return "the space of its actions is none" end
-  if not (are_arrays(schema.memory) and are_arrays(schema.probes) and type(seen) == "table" and are_arrays { seen = seen } and (seen.dtype == "f32" or seen.dtype == "u8")
-    and state_arrays.is_shape { schema.world }) then return "a field has no shape" end
+  if not (are_arrays(schema.memory) and are_arrays(schema.probes) and type(seen) == "table" and are_arrays { seen = seen }
+    and (seen.dtype == "f32" or seen.dtype == "u8") and state_arrays.is_shape { schema.world }) then return "a field has no shape" end
 end
 
 -- The schema, the space of the actions, the fields and their bytes.
