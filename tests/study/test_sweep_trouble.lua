@@ -2,6 +2,7 @@
 -- nothing that was there is lost.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local study_folder = require "mneme.lab.study.study_folder"
 local shell = require "tests.support.shell"
 
@@ -64,6 +65,29 @@ return require("mneme").study { title = "series", settings = { steps = 1 }, seed
   local said, status = shell.mneme(here, "sweep series.lua estimate=0 attempts=1 run=series")
   t.eq(status, 1) t.ok(said:find "number 2 of the series line is %-?nan, expected a finite number", said)
   t.eq(study_folder.load(path "series").runs[1].status, "failed")
+end)
+
+t.test("a run that trains an agent gives numbers of its own, with every learner: the training is the run", function()
+  local learners = registry.names "learners"
+  files.write(path "trains.lua", { ([[
+local mn = require "mneme"
+return mn.study { title = "trains", axes = { learner = { "%s" } }, seeds = 1, settings = { steps = 48, num_steps = 8, hidden = 4, num_envs = 1, minibatches = 1,
+    norm_obs = false, core = { "gru", d_model = 4 }, threads = 1 },
+  run = function(cfg)
+    local env = mn.env { observation = { 1 }, actions = 2, num_envs = cfg.num_envs, seed = cfg.seed,
+      reset = function() return { 0 } end, step = function(_, action) return { 1 }, action, true, 1 end }
+    local result = mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()
+    return { doubled = 2 * result.steps }
+  end }
+]]):format(table.concat(learners, '", "')) })
+  local said, status = shell.mneme(here, "sweep trains.lua estimate=0 attempts=1 run=trains")
+  t.eq(status, 0, said)
+  local runs = study_folder.load(path "trains").runs
+  t.eq(#runs, #learners)
+  for _, run in ipairs(runs) do
+    t.ok(run.status == "done" and run.metrics.doubled == 96 and files.is_folder(run.path .. "/checkpoints"), run.name)
+    t.eq(select(2, shell.mneme(here, "eval '" .. run.path .. "' episodes=3")), 0, run.name)
+  end
 end)
 
 t.test("a sweep of which a run was stopped, and not the sweep, has not succeeded", function()

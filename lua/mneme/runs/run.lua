@@ -267,6 +267,7 @@ function run.open(cfg, about)
   config.opened = true
   if ranks.rank > 0 then return follow() end
   local self = cfg.resume ~= "" and old_run(cfg) or new_run(cfg, about or {})
+  config.opened = self.path
   self.log_file = metrics_log.open(self.path, self.at and self.at.lines or 0, markdown(cfg), self.at and self.at.step)
   self.every, self.last_time, self.steps = cfg.checkpoint_every, C.mn_clock(false), cfg.steps
   self.script, self.kept, self.noted = config.meta(cfg).script, cfg.keep_checkpoints, trusted_code.count()

@@ -209,12 +209,12 @@ function study.new(spec)
   end
   local cfg = config.new(declared(spec), spec.about)
   local result = check_result(spec.run(cfg))
+  result.path = result.path or type(config.opened) == "string" and config.opened or nil         -- it trained, and gives numbers of its own
   if result.path then return trained(result) end
   local unsized = core_size.idle(cfg.core)
   if unsized and script.setting(config.arguments or {}, "size") then print(unsized) end
   check_metrics(spec, result)
-  local run = runs.open(cfg, { study = spec.title })        -- nothing was trained: the numbers are the run
-  local numbers = {}
+  local run, numbers = runs.open(cfg, { study = spec.title }), {}        -- nothing was trained: the numbers are the run
   for name, value in pairs(result) do if type(value) == "number" then numbers[name] = value end end
   run:log(cfg.steps, numbers)
   account:write(run.path)
