@@ -28,7 +28,8 @@ local function angles(l, rollouts, updates)
 end
 
 -- The first stretch begins where training does, so that nothing lies before it.
-local cores = { mingru = { "mingru", d_model = 12, remember = 40 }, rtu = { "rtu", d_model = 12, r_min = 0.9 } }
+local cores = { mingru = { "mingru", d_model = 12, remember = 40 }, rtu = { "rtu", d_model = 12, r_min = 0.9 },
+  minlstm = { "minlstm", d_model = 12, remember = 40 } }
 for name, core in pairs(cores) do
   t.test(name .. ", one layer on the observations: exact credit is whole backpropagation, a window is not", function()
     local exact, window = angles(learner(core, { credit = "exact" }), 4, 4)[1], angles(learner(core), 4, 4)[1]

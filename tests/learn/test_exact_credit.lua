@@ -82,6 +82,15 @@ for _, name in ipairs { "a2c", "ppo" } do
   end
 end
 
+t.test("what it takes is said before training: memory, and multiply-adds of a step", function()
+  local l = make("a2c", "mingru")
+  local N, R = l.agent.core.config.d_model, l.agent.core.config.d_in + 1               -- two kinds of rows, each with a bias
+  local mib, adds = l:headline():match "credit=exact by ([%d.]+) MiB of sensitivities: ([%d.]+k?) multiply%-adds a step beside"
+  t.eq(mib, ("%.1f"):format(l.B * 2 * N * R * 4 / 2 ^ 20))
+  t.near(tonumber((adds:gsub("k", "e3"))), 2 * N * R, N * R / 100)
+  mn.clear_tape()
+end)
+
 t.test("what cuts rollouts apart does not go with it, nor a core without sensitivities", function()
   local function learner(cfg, core)
     setmetatable(cfg, { __index = function(_, key) return key == "credit" and "exact" or nil end })

@@ -120,7 +120,7 @@ end)
 t.test("findings: how far back", function()
   for _, corridor in ipairs { 60, 100 } do
     local cells = { corridor }
-    for i, memory in ipairs { "mingru__exact", "mingru__window", "agalite__exact", "agalite__window", "gru" } do
+    for i, memory in ipairs { "mingru__exact", "mingru__window", "rtu__exact", "rtu__window", "agalite__exact", "agalite__window", "gru" } do
       cells[i + 1] = solved("far_cue_quick", ("corridor=%d,memory=%s"):format(corridor, memory), 0.9)
     end
     says("| %s |", table.concat(cells, " | "))
