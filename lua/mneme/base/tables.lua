@@ -30,8 +30,8 @@ function tables.recent(list, most, is_it, make)
   return found
 end
 
+---The product of a list: of a shape, how many numbers it holds.
 ---@param list number[]
----@return number their product: of a shape, how many numbers it holds
 function tables.product(list)
   local product = 1
   for _, factor in ipairs(list) do product = product * factor end
