@@ -5,6 +5,7 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local envs = require "mneme.envs"
+local rehearsal = require "mneme.envs.rehearsal"
 local env_rig = require "tests.support.env_rig"
 
 local C = engine.C
@@ -294,4 +295,27 @@ t.test("environment: raw steps leave no garbage", function()
   local grown = collectgarbage "count" - before
   collectgarbage "restart"
   t.ok(grown < 4, ("%.1f kB of garbage in 20000 steps"):format(grown))
+end)
+
+t.test("mneme check env= names a code, number or reward that an environment may not give, in every environment", function()
+  for _, e in ipairs(envs.list()) do
+    local env = envs.new(e.name, { num_envs = 1 })
+    local original = env.again
+    local function with(change) env.again = function(...) return { world = change(original(...).world) } end end
+    if env.world.codes then
+      with(function(world) world.codes = 0 return world end)
+      t.raises(function() rehearsal.compare(env, 4, 4) end, "step gave %d+ in place %d+, expected codes below 0")
+    end
+    with(function(world)
+      local take = world.step
+      world.step = function(self, action, obs, reward, ...)
+        take(self, action, obs, reward, ...)
+        reward[0] = 0 / 0
+      end
+      return world
+    end)
+    t.raises(function() rehearsal.compare(env, 4, 4) end, "as the reward, expected")
+    env.again = nil
+    t.eq((pcall(rehearsal.compare, env, 40, 40)), true, e.name)
+  end
 end)

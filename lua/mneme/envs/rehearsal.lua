@@ -1,5 +1,5 @@
 -- rehearsal.lua -- before a training: does an environment made of Lua functions go on alike after save and restore?  If not, no
--- checkpoint could be resumed exactly, and the user would learn it much later.
+-- checkpoint could be resumed exactly, and the user would learn it much later.  `mneme check env=` asks it of any.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
@@ -31,9 +31,7 @@ local function keep_table(t, kept)
     before[key] = value
   end
   kept[#kept + 1] = function()
-    for key in next, t do
-      if before[key] == nil then t[key] = nil end
-    end
+    for key in next, t do if before[key] == nil then t[key] = nil end end
     for key, value in next, before do t[key] = value end
   end
   for _, value in next, before do keep_value(value, kept) end
@@ -60,12 +58,17 @@ end
 
 local function rig(env)
   local seed, u8, size = env.settings.seed, env.world.dtype == "u8", tables.product(env.world.shape)
-  return { world = env:again({ num_envs = 1, seed = type(seed) == "table" and seed[1] or seed }).world,
+  return { id = env.id, world = env:again({ num_envs = 1, seed = type(seed) == "table" and seed[1] or seed }).world,
     obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size), size = size, bytes = size * (u8 and 1 or 4),
     reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]" }
 end
 
-local function step(r, action) r.world:step(action, r.obs, r.reward, r.terminated, r.truncated) end
+local function step(r, action)
+  r.world:step(action, r.obs, r.reward, r.terminated, r.truncated)
+  local codes, wrong = r.world.codes or math.huge, r.reward[0] - r.reward[0] ~= 0 and ("%g as the reward"):format(r.reward[0])
+  for k = 0, r.size - 1 do if not (r.obs[k] > -math.huge and r.obs[k] < codes) then wrong = ("%g in place %d"):format(r.obs[k], k + 1) end end
+  if wrong then errors.raise(("%s: step gave %s, expected %s"):format(r.id, wrong, codes < math.huge and "codes below " .. codes or "finite numbers")) end
+end
 
 -- What two rigs show differently, in words; nil: nothing.
 local function difference(a, b)
@@ -75,9 +78,7 @@ local function difference(a, b)
   if ffi.string(a.reward, 4) ~= ffi.string(b.reward, 4) then return ("the reward is %g, in the restored one %g"):format(a.reward[0], b.reward[0]) end
   if ffi.string(a.obs, a.bytes) == ffi.string(b.obs, b.bytes) then return nil end
   for k = 0, a.size - 1 do
-    if a.obs[k] ~= b.obs[k] then
-      return ("place %d of the observation is %g, in the restored one %g"):format(k + 1, a.obs[k], b.obs[k])
-    end
+    if a.obs[k] ~= b.obs[k] then return ("place %d of the observation is %g, in the restored one %g"):format(k + 1, a.obs[k], b.obs[k]) end
   end
 end
 
