@@ -23,6 +23,17 @@ int mn_softmax_open(mn_softmax *s, const mn_call *c, const char *op) {
   return 0;
 }
 
+int mn_softmax_open_shared(mn_softmax *s, mn_call *in_place, const mn_call *c, const char *op) {
+  enum { Q, A, X, OLD, MASK, DONE, W, R };
+  static const int place[] = { [SM_Q] = Q, [SM_K] = X, [SM_V] = A, [SM_MK] = OLD, [SM_MV] = OLD, [SM_MASK] = MASK, [SM_DONE] = DONE, [SM_W] = W, [SM_R] = R };
+  *in_place = *c;
+  for (int i = SM_Q; i <= SM_R; i++) in_place->in[i] = c->in[place[i]];
+  in_place->in[SM_U].data = NULL;
+  const int status = mn_softmax_open(s, in_place, op);
+  s->shared = true;
+  return status;
+}
+
 static void find_carried(const mn_softmax *s) {
   for (int b = 0; b < s->B; b++) {
     int32_t *out = s->c->out[SM_CARRIED].i32 + 2 * b;

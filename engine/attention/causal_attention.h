@@ -19,11 +19,18 @@ typedef struct mn_softmax {      /* one call, its sizes worked out */
   int E;                         /* M + T: how many keys there are */
   int window;                    /* how many keys before its own a row sees */
   float scale;                   /* 1 / sqrt(K) */
+  bool shared;                   /* input_attention: all heads see the same keys, which are the values, too; SM_V: their queries, [T,B,H,V] */
   const mn_bf16 *bf16;           /* precision=bf16: how its products are computed, else NULL */
 } mn_softmax;
 
 /* Check what letters cannot say and fill s; 0, or -1 with the error, which begins with the name of the op. */
 int mn_softmax_open(mn_softmax *s, const mn_call *c, const char *op);
+
+/* A call of input_attention (or of its weights) in the places of one of attention: keys and values are x, those carried `old`. */
+int mn_softmax_open_shared(mn_softmax *s, mn_call *in_place, const mn_call *c, const char *op);
+
+/* The weights that row t1-1 gives to each key: out[0] of an op for display. */
+void mn_softmax_weights(const mn_softmax *s);
 
 /* Before rows are computed: where their episodes begin, and at t0 = 0 which carried keys are blocked, and the
 ** positions r in panels. */
@@ -42,6 +49,7 @@ static inline long mn_softmax_at(const mn_softmax *s, int row, int b, int h, int
 }
 /* Head h of environment b's key (or value) j, n values: the first M are in input `carried`, the others in input `rows`. */
 static inline const float *mn_softmax_key(const mn_softmax *s, int carried, int rows, int j, int b, int h, int n) {
+  if (s->shared) return s->c->in[j < s->M ? SM_MK : SM_K].data + ((long)(j < s->M ? j : j - s->M) * s->B + b) * s->V;
   return j < s->M ? s->c->in[carried].data + mn_softmax_at(s, j, b, h, n)
                   : s->c->in[rows].data + mn_softmax_at(s, j - s->M, b, h, n);
 }

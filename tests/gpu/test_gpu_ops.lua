@@ -305,9 +305,10 @@ local sliced = { linear_attention = of_five_heads(memory(factored, 37, 3, 2, 3))
   wkv6 = { hint = {}, T = 37, B = 5, H = 1, K = 4, V = 3 }, wkv7 = { hint = { small = "out back" }, T = 37, B = 5, H = 1, K = 4, V = 3 } }
 
 local anywhere = { last_row = true }            -- runs on any device by the device's own copies: test_gpu_recur.lua has its tests
+local cpu_alone = { input_attention = true, input_attention_weights = true, last_linear = true }         -- gtrxl acts by them on a CPU alone
 local missing, one_way, ran = {}, {}, 0
 op_cases.each(function(name, hints, op)
-  if chosen and not chosen[name] or anywhere[name] then return end
+  if chosen and not chosen[name] or anywhere[name] or cpu_alone[name] then return end
   local kernel = kernel_of(name)
   if kernel and C.mn_op_differentiable(op) and kernel.backward == nil then one_way[#one_way + 1] = name end
   if not kernel or (C.mn_op_differentiable(op) and kernel.backward == nil) then

@@ -195,6 +195,8 @@ local hints = {
     { absent = "mk mv mask", sizes = { F = "T" } },
     { absent = "u w r mask done" }, { absent = "mk mv mask done u w r", options = { window = 2 } } },
   attention_weights = { { flags = "mask", sizes = { F = "M+T" }, options = { window = 3 } }, { absent = "mk mv mask done u w r" } },
+  input_attention = { { flags = "mask", sizes = { F = "M+T" }, options = { window = 3 } }, { flags = "mask", sizes = { F = "M+T" }, absent = "done" } },
+  input_attention_weights = { { flags = "mask", sizes = { F = "M+T" }, options = { window = 3 } } },
   memory_push = { { sizes = { C = "L*D" } }, { sizes = { C = "L*D", M = "T+2" } }, { sizes = { C = "L*D", T = "M+2" } } },
   memory_read = { { flags = "mask" },
     { flags = "mask", absent = "done", options = { level = 1 } } },

@@ -82,7 +82,7 @@ end
 function command.run(o)
   arguments.check_run(command, o, "to explain")
   local p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
-    settings = o.env_settings, seeded = true })
+    settings = o.env_settings, seeded = true, threads_that_pay = not o.threads })
   local episode = credit.play(p, LONGEST)
   if o.at and o.at >= episode.T then
     errors.usage(("credit: at=%d, and the episode of seed %d has %d steps: expected 0 to %d"):format(o.at, o.seed, episode.T, episode.T - 1))

@@ -172,7 +172,7 @@ function eval.run(o)
   local num_envs = o.num_envs or math.min(o.episodes, 64)
   arguments.check_run(eval, o, "to play")
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint, settings = env })
+    checkpoint = o.checkpoint, settings = env, threads_that_pay = not o.threads })
   local album = o.record and require("mneme.insight.episodes.episode_arrays").album(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
   C.mn_watch_signals(true)

@@ -119,7 +119,7 @@ function intervene.run(o)
   arguments.check_run(intervene, o, "to intervene in")
   if o.patch then return patching.main(o, o.env_settings) end
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint, settings = o.env_settings })
+    checkpoint = o.checkpoint, settings = o.env_settings, threads_that_pay = not o.threads })
   local made = interventions.new(p, o.list)
   C.mn_watch_signals(true)
   if not o.record then C.mn_lose_nothing(true) end

@@ -176,7 +176,7 @@ end
 
 ---Options of a command that plays a stored agent, and its argument.
 options.played = { options.common.seed, options.common.greedy, options.common.best, options.common.checkpoint }
-options.agent = options.join(options.played, options.common.threads)
+options.agent = options.join(options.played, options.common.threads_that_pay)
 options.run = { { "folder", "RUN", "a run's folder", noun = "run" } }
 
 ---@param n integer default

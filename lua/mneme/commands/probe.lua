@@ -82,7 +82,7 @@ function probe.run(o)
     errors.usage(("probe: episodes=%d, expected at most %d: the time grows with their cube"):format(o.episodes, readings.most))
   end
   local p = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best,
-    checkpoint = o.checkpoint, settings = o.env_settings })
+    checkpoint = o.checkpoint, settings = o.env_settings, threads_that_pay = not o.threads })
   local job = readings.new(p, { facts = o.facts, seed = o.seed, every = o.every, last = o.last })
   progress.work(job, "readings", ("playing %d episodes, to see how long they are"):format(o.episodes))      -- a signal ends it: there is nothing to keep
   print(("%s at %.0f steps, %d episodes, read on the 3 in 10 that were not learned from"):format(o.folder, p.steps, o.episodes))

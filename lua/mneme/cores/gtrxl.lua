@@ -3,6 +3,7 @@
 -- step, as the released agents act by, to exactly M.  So acting is a window of M on the rows, and the update runs them again.  With
 -- sees=rollout the policy acts as a sequence, on what the update differentiates: on up to M + num_steps - 1 steps.
 local block = require "mneme.models.block"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
@@ -31,7 +32,9 @@ end
 -- from the raw input.  The biases of k and pos add the same to every score of a row, which softmax does not see:
 -- they are left out, and their gradients are exactly zero.
 local function attention(cfg, n, init, shared)
-  local H, K, prefix = cfg.n_heads, cfg.d_head, "layers." .. n .. "."
+  local H, K, D, prefix = cfg.n_heads, cfg.d_head, cfg.d_model, "layers." .. n .. "."
+  -- Acting without a gradient, on a CPU, reads the inputs themselves where they are fewer numbers than keys and values.
+  local fewer = D <= 2 * K and D <= H * K
   local function map() return nn.linear(cfg.d_model, H * K, { init = init }) end
   local p = { q = map(), k = map(), v = map(), pos = map() }
   local out = nn.linear(H * K, cfg.d_model, { act = block.closing(cfg.flow), init = init })
@@ -45,11 +48,23 @@ local function attention(cfg, n, init, shared)
     local seen, old = norm(e), norm(ops.memory_read { memory = state.memory, mask = state.mask, done = done, level = n })
     local function unbiased(m, x) return (ops.linear(x, m.weight)) end
     local function carried(t) return ops.reshape(t, { d0 = cfg.memory, d1 = B, d2 = H, d3 = K }) end
-    local args = { q = heads("q", p.q(e)), k = heads("k", unbiased(p.k, seen)), v = heads("v", p.v(seen)),
-      mk = carried(unbiased(p.k, old)), mv = carried(p.v(old)), mask = state.mask, done = done,
-      window = window, u = shared.u, w = shared.v, r = ops.reshape(unbiased(p.pos, pe), { d0 = -1, d1 = H, d2 = K }) }
-    if probe then probe(prefix .. "attention", (ops.attention_weights(args))) end
-    local y = ops.attention(args)
+    local args = { q = heads("q", p.q(e)), mask = state.mask, done = done, window = window, w = shared.v,
+      r = ops.reshape(unbiased(p.pos, pe), { d0 = -1, d1 = H, d2 = K }) }
+    local y
+    if fewer and window >= 0 and engine.device == "cpu" and not args.q:wants_grad() then
+      local turned = ops.permute(ops.reshape(p.k.weight, { d0 = H, d1 = K, d2 = D }), { a0 = 0, a1 = 2, a2 = 1 })
+      args.a, args.x, args.old = ops.head_linear(args.q + shared.u, ops.reshape(turned, { d0 = H * D, d1 = K })), seen, old
+      for _, of in ipairs(probe and { { "k", p.k.weight }, { "v", p.v.weight, p.v.bias } } or {}) do
+        probe(prefix .. of[1], ops.reshape(ops.last_linear(seen, of[2], of[3]), { d0 = 1, d1 = B, d2 = H, d3 = K }))
+      end
+      if probe then probe(prefix .. "attention", (ops.input_attention_weights(args))) end
+      y = ops.head_linear(ops.input_attention(args), p.v.weight, p.v.bias)
+    else
+      args.k, args.mk, args.u = heads("k", unbiased(p.k, seen)), carried(unbiased(p.k, old)), shared.u
+      args.v, args.mv = heads("v", p.v(seen)), carried(p.v(old))
+      if probe then probe(prefix .. "attention", (ops.attention_weights(args))) end
+      y = ops.attention(args)
+    end
     return out(ops.reshape(heads("retrieved", y), { d0 = T, d1 = B, d2 = H * K }))
   end)
 end

@@ -27,7 +27,7 @@ function lowering.attention(x, o)
   local q, k, v = x.q:squeeze(0), x.k:squeeze(0), x.v:squeeze(0)                  -- [B,H,K]
   local B, K = q.shape[1], q.shape[3]
   local M, scale = x.mk and x.mk.shape[1] or 0, 1 / math.sqrt(K)
-  local by_content = x.u and q + x.u or q
+  local by_content = x.a and x.a:squeeze(0) or x.u and q + x.u or q
   local by_place = x.r and (x.w and q + x.w or q)
   local scores, values = (by_content * k):sum(-1), v:unsqueeze(-2)
   if M > 0 then
@@ -55,6 +55,14 @@ function lowering.attention(x, o)
     values = blocked:unsqueeze(-1):where(0, values)
   end
   return mixed(scores, values):unsqueeze(0)
+end
+
+-- All heads see the same rows, as keys and as values.
+function lowering.input_attention(x, o)
+  local B, H, V = x.a.shape[2], x.a.shape[3], x.a.shape[4]
+  local function of_heads(t) return t:unsqueeze(2):expand { t.shape[1], B, H, V } end
+  local k, old = of_heads(x.x), of_heads(x.old)
+  return lowering.attention({ q = x.q, a = x.a, k = k, v = k, mk = old, mv = old, mask = x.mask, done = x.done, w = x.w, r = x.r }, o)
 end
 
 function lowering.memory_read(x, o)

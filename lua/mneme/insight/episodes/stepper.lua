@@ -81,7 +81,7 @@ function stepper.new(env, agent, options)
   options = options or {}
   local B, n, memory = env.num_envs, state_arrays.size(env.observation_space.shape), options.memory or plain
   local self = setmetatable({ env = env, agent = agent, num_envs = B, env_index = 0, probes = {}, held = {}, readers = {}, n = n,
-    row = 0, greedy = (options.greedy or agent.kind.values) and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
+    row = 0, forwards = 0, greedy = (options.greedy or agent.kind.values) and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
     seeded = options.seeded and B == 1 }, Stepper)
   -- What cores with a window or segments attend to depends on where a plan begins, so it begins where the learner's do.
   self.rollout = memory.num_steps
@@ -200,7 +200,8 @@ function Stepper:forward()
     self.normaliser:observations(self:observations(), self.inputs:data() + self.row * self.num_envs * self.n, self.num_envs)
   end
   self.plan:rows(self.row, self.row + 1)
-  self.acted, self.thought = true, true
+  self.acted, self.thought, self.forwards = true, true, self.forwards + 1
+  if self.choice then self.choice:after() end
 end
 
 ---Pointer to the actions of a row, [num_envs] or [num_envs, size].
@@ -416,7 +417,7 @@ end
 ---Build the agent of a run, with the parameters of its newest (or best) checkpoint.
 ---@param folder string
 ---@param options table? { num_envs = 1, seed, best = false, settings = { corridor = 200 } of the environment, greedy,
----  seeded, episode, checkpoint = step }
+---  seeded, episode, checkpoint = step, threads_that_pay = true: tried while it steps }
 ---@return Stepper
 function stepper.from_run(folder, options)
   options = options or {}
@@ -451,6 +452,7 @@ function stepper.from_run(folder, options)
     episode = options.episode, memory = about.memory, rows = options.rows,
     title = agent:title(env), source = ("checkpoint at %s steps"):format(format.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
+  made.choice = options.threads_that_pay and require("mneme.learn.thread_choice").here(function() return made.forwards end)
   if agent.core.as_trained then terminal.note(("mneme: %s: %s"):format(folder, agent.core.as_trained)) end
   return made
 end
