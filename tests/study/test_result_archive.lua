@@ -93,6 +93,17 @@ return mn.study {
   t.eq(status, 0, said) t.ok(said:find("3 of the 3 runs", 1, true), said)
   status, said = sized(("size=published run=%s import=%s"):format(path "sizes3", path "sizes.jsonl"))
   t.eq(status, 2) t.ok(said:find("size is published, there it was script", 1, true), said)
+  script = write("sized_train.lua", [[
+return require("mneme").study {
+  title = "sizes", of = "train", axes = { core = { "gru", "lstm" }, size = { 3000 } }, seeds = { 1 }, metrics = { score = { "success" } },
+  settings = { env = "repeat_first", steps = 64, num_envs = 2, num_steps = 16, hidden = 8, learner = "a2c", threads = 1 },
+}
+]])
+  status, said = sized("run=" .. path "sizes4")
+  t.eq(status, 0, said)
+  t.eq(mneme(("report %s export=%s"):format(path "sizes4", path "sizes4.jsonl")), 0)
+  status, said = sized(("run=%s import=%s"):format(path "sizes5", path "sizes4.jsonl"))
+  t.eq(status, 0, said) t.ok(said:find("2 of the 2 runs", 1, true), "the script has a width of its own for gru, which size= replaced: " .. said)
 end)
 
 t.test("a file grows by the runs that are done, and keeps those it has", function()

@@ -164,6 +164,34 @@ t.test("what stopped every run says nothing of how large it is", function()
   files.remove_folder(dir)
 end)
 
+t.test("what a window cannot reach decides nothing, whatever is counted", function()
+  local function of(corridor, short)
+    local runs = runs_of(yes, no)
+    for _, r in ipairs(runs) do
+      local core = r.labels.core == "short" and short or { name = "gru", config = { d_in = 16, d_model = 8 } }
+      r.metrics.mean_return, r.metrics.cpu_s = r.metrics.score, r.metrics.score
+      r.info = function() return { env = "tmaze-v0", task = { corridor = corridor }, core = core } end
+    end
+    return runs
+  end
+  local function window(layers, memory) return { name = "gtrxl", config = { d_in = 16, d_model = 8, d_head = 4, n_layers = layers, memory = memory, sees = "memory" } } end
+  local frames, none = { name = "framestack", config = { d_in = 16, frames = 8 } }, { name = "feedforward", config = { d_in = 16, d_model = 8 } }
+  local function verdict(runs, metric, kind)
+    return claims.judge({ runs = runs }, { { text = "", test = { kind or "better", metric = metric or "score", within = kind == "equal" and 1 or nil,
+      above = kind == "solves" and 0.97 or nil, a = { core = "long" }, b = { core = "short" } } } })[1]
+  end
+  for _, kind in ipairs { "better", "equal", "solves" } do
+    local v = verdict(of(140, window(1, 128)), nil, kind)
+    t.eq(v.verdict, "undecided", kind) t.eq(v.why, "window") t.eq(v.p, nil) t.eq(v.holm, 1) t.eq(table.concat(v.window, " "), "b 128 140")
+  end
+  t.eq(verdict(of(8, frames)).why, "window") t.eq(verdict(of(140, window(1, 128)), "mean_return").why, "window")
+  for _, v in ipairs { verdict(of(140, window(2, 128))), verdict(of(128, window(1, 128))), verdict(of(7, frames)), verdict(of(140, none)),
+    verdict(of(140, window(1, 128)), "cpu_s"), verdict(of(140, { name = "gone.lua", config = {} })),
+    verdict(of(nil, window(1, 128))) } do
+    t.eq(v.verdict, "holds") t.eq(v.window, nil)
+  end
+end)
+
 -- ---- runs that failed ----
 
 -- The runs with seeds from `from` on of a side failed: status 3 diverged, 1 did not.

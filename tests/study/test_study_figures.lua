@@ -354,7 +354,10 @@ t.test("heat maps of axes and of series, whose rows are numbered as people count
   local fig = figure.new(three, spec, { "heat", y = "score", x = "corridor", by = "core" })
   t.eq(table.concat(fig.x.categories, " "), "20 40 60") t.eq(table.concat(fig.y.categories, " "), "gru galite")
   t.near(fig.cells[1][2], stats.mean(values("gru", 40, { 1, 3 })), 1e-12)
-  t.ok(not fig.note:find "interval", fig.note)
+  local _, low, high = require("mneme.lab.study.aggregate").interval(values("gru", 40, { 1, 3 }), "mean", spec.metrics.score.range)
+  t.near(fig.low[1][2], low, 1e-12) t.near(fig.high[1][2], high, 1e-12)
+  t.ok(fig.note:find("95 % interval", 1, true), fig.note)
+  t.ok(require("mneme.insight.figures.data").csv(fig):find("^[^\n]*,low,high\n"), "as CSV")
   fig = figure.new(whole, spec, { "heat", y = "probe", x = "step", by = "head", where = { corridor = "20", core = "gru" } })
   t.eq(table.concat(fig.y.categories, " "), "head 9 head 10") t.eq(table.concat(fig.x.categories, " "), "1 2")
   near_all(fig.cells[1], { 0.3, 0.2 })
@@ -375,6 +378,10 @@ t.test("ranks: of those that have runs, over the tasks that all of them have", f
   t.ok(fig.bars[1].y <= fig.bars[2].y, "the best first")
   t.ok(fig.note:find(("%.2f apart"):format(stats.critical_difference(2, 3)), 1, true), fig.note)
   t.raises(function() figure.new(whole, spec, { "ranks", y = "score", by = "core" }) end, "ranks need")
+  local one = { path = whole.path, info = {}, runs = {} }
+  for _, c in ipairs(whole.runs) do if c.seed == 1 then one.runs[#one.runs + 1] = c end end
+  fig = figure.new(one, spec, { "ranks", y = "score", x = "corridor", by = "core" })
+  t.eq(fig.bars[1].low, nil) t.ok(not fig.note:find("bootstrap", 1, true), fig.note)
 end)
 
 t.test("nothing finished yet: empty figures that say so", function()

@@ -174,7 +174,9 @@ end
 ---The steps between an observation and its last use.
 ---@return integer? steps nil: the settings do not determine it
 ---@return string? words "the corridor is 200"
-function Env:horizon() return native.horizon(self) end
+function Env:horizon()
+  if self.world.vec ~= nil then return native.horizon(self.id, self.settings) end
+end
 
 local function open(env)
   if not env.world then errors.raise(env.id .. ": this environment has been closed") end

@@ -391,12 +391,14 @@ local horizons = {
 }
 
 ---The steps between an observation and its last use.
+---@param id string of an environment, or of a stored run's
+---@param settings table<string, any>
 ---@return integer? steps nil: the settings do not determine it
 ---@return string? words "the corridor is 200"
-local function horizon(env)
-  local name = env.id:match "^(.-)%-v%d+$" or env.id
+local function horizon(id, settings)
+  local name = id:match "^(.-)%-v%d+$" or id
   local f = horizons[name]
-  if f and env.world.vec ~= nil and C.mn_env_find(name) >= 0 then return f(env.settings) end
+  if f and C.mn_env_find(name) >= 0 then return f(settings) end
 end
 
 return { new = new, list = list, find = find, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of, no_facts = no_facts }

@@ -476,6 +476,14 @@ local function stored_sees(run_core)
   return ok and missing.sees or nil
 end
 
+---How many steps back the core of a stored run acts on (Core:reach); nil: any number, or the core's file is gone.
+---@param run_core table? { name, config } of a config.json
+local function stored_reach(run_core)
+  if type(run_core) ~= "table" or type(run_core.config) ~= "table" then return nil end
+  local ok, core = pcall(new, tostring(run_core.name), run_core.config, true, run_core)
+  return ok and core:reach() or nil
+end
+
 return { new = new, block = block.frame, sizes = sizes, definition = definition, reads = reads,
   preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
-  stored_sees = stored_sees }
+  stored_sees = stored_sees, stored_reach = stored_reach }

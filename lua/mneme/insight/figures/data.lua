@@ -49,9 +49,11 @@ function writers.bars(fig, out)
 end
 
 function writers.heat(fig, out)
-  out[1] = csv_row("row", "column", axis_name(fig.y, "name of the row"), axis_name(fig.x, "name of the column"), axis_name(fig.value, "value"))
+  local n = fig.low and 7 or 5
+  local function add(...) out[#out + 1] = csv_row(unpack({ ... }, 1, n)) end
+  add("row", "column", axis_name(fig.y, "name of the row"), axis_name(fig.x, "name of the column"), axis_name(fig.value, "value"), "low", "high")
   for r, row in ipairs(fig.cells) do
-    for c, name in ipairs(fig.x.categories) do out[#out + 1] = csv_row(r, c, fig.y.categories[r], name, row[c]) end
+    for c, name in ipairs(fig.x.categories) do add(r, c, fig.y.categories[r], name, row[c], fig.low and fig.low[r][c], fig.high and fig.high[r][c]) end
   end
 end
 

@@ -1,4 +1,4 @@
--- heat.lua -- draws a heat map: a colour for each cell, its value if there is room, and the colour scale.
+-- heat.lua -- draws a heat map: a colour for each cell, its value if there is room, half of its interval's width below it, and the colour scale.
 local axes = require "mneme.insight.figures.axes"
 local figure_style = require "mneme.insight.figures.figure_style"
 local format = require "mneme.base.format"
@@ -35,13 +35,20 @@ local function cell_texts(fig, width)
   end
   local shown = format.alike(values, fig.value.unit)
   if axes.widest(shown) > width - 4 then return nil end
+  local halves, fits = {}, true
   for r, row in ipairs(fig.cells) do
-    texts[r] = {}
+    texts[r], halves[r] = {}, {}
     for c = 1, #fig.x.categories do
       if row[c] then n, texts[r][c] = n + 1, shown[n + 1] end
+      local low = fig.low and fig.low[r][c]
+      if low then
+        local half, plain = (fig.high[r][c] - low) / 2, shown[n]:match "^%-?%d+%.?(%d*)$"          -- as many digits as the value
+        halves[r][c] = "±" .. (plain and ("%%.%df"):format(#plain):format(half) or format.short(half, fig.value.unit))
+        fits = fits and text.width(halves[r][c], SIZE) <= width - 4
+      end
     end
   end
-  return texts
+  return texts, fig.low and fits and halves
 end
 
 -- Names of columns: each where all have room, else broken, else only some of them.
@@ -81,21 +88,26 @@ function heat.draw(paper, fig, y0, narrow)
   local left = math.ceil(room) + 8
   local width = math.min(90, (paper.width - left) / #columns)
   local low, high = range_of(fig)
-  local texts, y = cell_texts(fig, width - GAP), axes.name_above(paper, fig.y.label, 0, y0, paper.width)
+  local texts, halves = cell_texts(fig, width - GAP)
+  local y = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
   for r, name in ipairs(fig.y.categories) do
     local lines = text.wrap(name, room, SIZE)
-    local height = math.max(ROW, #lines * LETTERS + 5)
+    local height = math.max(halves and ROW + LETTERS or ROW, #lines * LETTERS + 5)
     axes.name_beside(paper, lines, left - 6, y + height / 2, { size = SIZE, anchor = "end" })
     for c = 1, #columns do
       local v, x = fig.cells[r][c], left + (c - 1) * width
-      local title = ("%s, %s: %s"):format(name, columns[c], v and format.short(v, fig.value.unit) or "–")
+      local from, to = fig.low and fig.low[r][c], fig.high and fig.high[r][c]
+      local title = ("%s, %s: %s"):format(name, columns[c], v and text.interval(v, from, to, fig.value.unit) or "–")
       if v and fig.faint and fig.faint[r][c] then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
       elseif v then
         local color, ink = figure_style.shade(share_of(fig.value, v, low, high))
         local thin = fig.thin and fig.thin[r][c]                   -- a third of the height, in the middle
         if thin then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title }) end
         paper:rect(x, thin and y + height / 3 or y, width - GAP, thin and height / 3 or height - GAP, nil, { fill = color, title = title })
-        if texts and not thin then paper:text(texts[r][c], x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", fill = ink }) end
+        for k, line in ipairs(texts and not thin and { texts[r][c], halves and halves[r][c] or nil } or {}) do
+          local at = halves and halves[r][c] and (k - 1.5) * LETTERS or 0
+          paper:text(line, x + (width - GAP) / 2, y + height / 2 + 4 + at, { size = SIZE, anchor = "middle", fill = ink })
+        end
       else
         paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
         if width > 12 then paper:text("–", x + (width - GAP) / 2, y + height / 2 + 4, { size = SIZE, anchor = "middle", class = "dim" }) end

@@ -9,6 +9,7 @@
 --   bars     { { name, group = text or nil, y = number or nil, low, high, seeds = numbers, of = which seeds, or nil,
 --            marked = true: drawn so that it is found, style = k: in the colour of the kth line }, ... }; y nil: unknown
 --   cells    numbers by [row][column] of y.categories and x.categories, false: unknown; value: the axis of the values;
+--            low, high: nil, or the ends of their intervals likewise, nil: none
 --            faint, nil or the same with booleans: known, but drawn without its colour
 --            thin, likewise: drawn as a line, as what can be read and is not known to be used
 --   references  { { name, y }, ... }: horizontal lines at published values
@@ -26,7 +27,7 @@ local function figure_with(more)
 end
 local shapes = {
   lines = figure_with { lines = "table", references = "table" }, bars = figure_with { bars = "table", references = "table" },
-  heat = figure_with { cells = "table", faint = "table", thin = "table", value = "table" },
+  heat = figure_with { cells = "table", low = "table", high = "table", faint = "table", thin = "table", value = "table" },
   axis = { label = "string", unit = "string", log = "boolean", range = "table", ticks = "table", categories = "table" },
   line = { name = "string", style = "number", x = "table", y = "table", low = "table", high = "table", seeds = "table" },
   bar = { name = "string", group = "string", y = "number", low = "number", high = "number", seeds = "table", of = "table", marked = true, style = "number" },
@@ -118,13 +119,14 @@ function check.heat(fig)
   for _, name in ipairs { "x", "y" } do
     if not fig[name].categories or #fig[name].categories == 0 then refuse("%s.categories: expected a list of texts", name) end
   end
-  for _, name in ipairs { "cells", "faint", "thin" } do
+  for _, name in ipairs { "cells", "low", "high", "faint", "thin" } do
     local rows = fig[name] or name ~= "cells" and {} or nil
     if not rows or fig[name] and #rows ~= #fig.y.categories then refuse("%s: expected %d rows, one for each of y.categories", name, #fig.y.categories) end
     for r, row in ipairs(rows) do
       if type(row) ~= "table" then refuse("%s, row %d, is a %s, expected a list", name, r, type(row)) end
-      for c = 1, name == "cells" and #fig.x.categories or 0 do
-        if row[c] ~= false then number(row[c], fig.value, ("cells, row %d, column %d,"):format(r, c)) end
+      for c = 1, name ~= "faint" and name ~= "thin" and #fig.x.categories or 0 do
+        local known = row[c] or name == "cells" and row[c] ~= false
+        if known then number(row[c], name == "cells" and fig.value or straight, ("%s, row %d, column %d,"):format(name, r, c)) end
       end
     end
   end

@@ -12,7 +12,12 @@ local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 
 local kept_file = {}
-local sizes = { "", "quick", "full" }
+
+-- The sizes to try, first that which the file's name ends with, as in docs/results: the whole form of a study can have many more points.
+local function sizes_of(file)
+  local named = file:match "_(quick)%.jsonl$" or file:match "_(full)%.jsonl$"
+  return named == "quick" and { "quick", "", "full" } or named == "full" and { "full", "", "quick" } or { "", "quick", "full" }
+end
 
 -- The script of the records: the user's own, or an experiment of that name.
 local function script_of(file, held, given)
@@ -74,7 +79,7 @@ function kept_file.find(file, given, outer)
   local held = result_archive.about(file)
   local path, problem = script_of(file, held, given), nil
   local axes, seeds = parts_of(held.names)
-  for i, size in ipairs(held.size and { held.size } or sizes) do
+  for i, size in ipairs(held.size and { held.size } or sizes_of(file)) do
     local at = ("%s/%d/%s"):format(outer, i, file:match "([^/]*)%.jsonl$")
     local ok, taken, unpack_all = xpcall(function() return sweep.kept(file, path, words_of(path, size, axes), seeds, at) end, errors.handler)
     if ok and taken == #held.names then return path, at, unpack_all end

@@ -11,6 +11,7 @@ local export = require "mneme.insight.figures.export"
 local figure = require "mneme.lab.study.figure"
 local files = require "mneme.base.files"
 local report_front = require "mneme.lab.reports.report_front"
+local select_runs = require "mneme.lab.study.select"
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local result_archive = require "mneme.lab.study.result_archive"
@@ -37,11 +38,26 @@ local report = {}
 
 -- ---- figures ----
 
+-- The figures that a study asks for: curves with an axis as x are one for each of its values.
+local function asked_figures(study, spec)
+  local list = {}
+  for _, f in ipairs(spec.figures or {}) do
+    if f[1] == "curves" and (spec.axes or {})[f.x] then
+      for _, group in ipairs(select_runs.groups(study.runs, f.x)) do
+        local where = { [f.x] = group.name }
+        for axis, label in pairs(f.where or {}) do where[axis] = label end
+        list[#list + 1] = { "curves", y = f.y, by = f.by, where = where, statistic = f.statistic, title = ("%s: %s"):format(group.name, f.title or f.y) }
+      end
+    else list[#list + 1] = f end
+  end
+  return list
+end
+
 -- The figures that can be made, by their place: { fig, id, place } or { problem } or { sentence }.  One that cannot, of runs that lack a
 -- number or by a name that none has, says why in its place: the rest of the page does not depend on it.
 local function make_figures(study, spec)
   local made, n = {}, 0
-  for i, f in ipairs(spec.figures or {}) do
+  for i, f in ipairs(asked_figures(study, spec)) do
     local ok, fig = xpcall(figure.new, errors.handler, study, spec, f)
     local value, places
     if ok then value, places = figure.only_value(fig) end

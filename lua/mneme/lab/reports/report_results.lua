@@ -13,6 +13,7 @@ local tuning_journal = require "mneme.lab.study.tuning_journal"
 
 local results = {}
 local FRESH = "fresh_score"      -- of runs that stopped: no study has to declare it
+local BUDGET = 0.1             -- by how much ours may have more or fewer steps than what was published, to be compared
 local MOST = 12                -- points of which the table is open
 
 -- The metrics that are shown, in order: those that the study declares, or all; series have no number.
@@ -66,11 +67,11 @@ local function at(study, where)
   return list
 end
 
--- What was published: a number, or a curve's value after as many steps as our runs have made at most, and these steps.
+-- What was published: a number, or a curve's value after as many steps as our runs have made at most; the steps of either, and ours.
 local function published_value(r, study)
   local steps = 0
-  for _, run in ipairs(r.curve and at(study, r.where) or {}) do steps = math.max(steps, study_folder.number(run, "steps") or 0) end
-  return r.y or references.at(r.curve, steps), r.curve and steps
+  for _, run in ipairs((r.curve or r.steps) and at(study, r.where) or {}) do steps = math.max(steps, study_folder.number(run, "steps") or 0) end
+  return r.y or references.at(r.curve, steps), r.steps or r.curve and steps, steps
 end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
@@ -79,13 +80,15 @@ function results.published(out, study, spec, text)
   local rows = {}
   for i, r in ipairs(spec.references or {}) do
     local unit, ours, apart = ((spec.metrics or {})[r.of] or {}).unit, "–", "–"
-    local y, steps = published_value(r, study)
+    local y, steps, mine = published_value(r, study)
+    local agree = not r.steps or math.abs(mine / r.steps - 1) <= BUDGET
     local list = r.where and r.of and aggregate.numbers(at(study, r.where), function(c) return study_folder.number(c, r.of) end, {}) or {}
     if y and #list > 0 then
       local mean, low, high = aggregate.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
       ours = shown(mean, low, high, unit)
       apart = y ~= 0 and ("%+.3g %%"):format(100 * (mean / y - 1)) or ("%+.3g"):format(mean)
-      if low and low < high then apart = (y >= low and y <= high and report_strings.inside or report_strings.outside):format(apart) end
+      if not agree then apart = report_strings.other_budget:format(format.short(mine))
+      elseif low and low < high then apart = (y >= low and y <= high and report_strings.inside or report_strings.outside):format(apart) end
     end
     local published = y and format.short(y, unit) .. (steps and report_strings.after_steps:format(format.short(steps)) or "") or "–"
     rows[i] = { r[1], r.of or "–", { published, class = "number" }, { ours, class = "number" }, apart, r.source or "–" }

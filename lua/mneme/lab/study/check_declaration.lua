@@ -19,7 +19,7 @@ local setting_types = require "mneme.base.setting_types"
 
 local checked = {}
 local metric_keys = { [1] = "string", unit = "string", range = "table", goal = "number", mean_of = "string", solved = "number" }
-local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table", curve = "table" }
+local reference_keys = { [1] = "string", y = "number", of = "string", source = "string", where = "table", curve = "table", steps = "number" }
 
 local function check_metric(name, metric)
   declaration(metric, metric_keys, "metric " .. tostring(name))

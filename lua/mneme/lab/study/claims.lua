@@ -10,12 +10,16 @@
 --                                   stops when solved; runs that ended without count up to their end (log-rank test)
 -- Runs that stopped at their stop_score reached that score for the first time: of metric "score" these two count the fresh episodes that such a
 -- run played afterwards (metric fresh_score), which must give fresh = 0.9, or else `above`; runs without them count as they ended.  A "better" or
--- "equal" of a number that stopped all runs has no verdict: the rule that stopped them made them alike.
+-- "equal" of a number that stopped all runs has no verdict: the rule that stopped them made them alike.  Nor has a claim about what agents do of which
+-- a side cannot know what its task asks for, since it acts on fewer steps (gtrxl's window, a frame stack): that is so by construction.
 -- A verdict is that of p after Holm's correction for all claims of the study.
 -- A run that failed has no number, and leaving it out would let a method gain by failing: "solves" and "sooner" count it as not solved, the
 -- other tests have no verdict.  Runs that are open are left out and named.
 -- where = { axis = label } narrows both sides; exact = true: the numbers are not random, and the claim must hold in each seed.
+local cores = require("mneme.base.lazy") "mneme.models.cores"             -- late: it opens the context
 local errors = require "mneme.base.errors"
+local json = require "mneme.base.json"
+local native = require("mneme.base.lazy") "mneme.envs.native"
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
@@ -28,6 +32,7 @@ local LEVEL = 0.05
 local AT_BORDER = 1e-12            -- so near is on it: what rounding leaves
 local FRESH = { score = "fresh_score" }              -- of a number that stops a training, what fresh episodes gave; only those who act play them
 local STOPS = { score = true, accuracy = true }      -- what stop_score is compared with
+local KNOWN = { score = true, accuracy = true, normalised = true, fresh_score = true, mean_return = true }       -- what an agent must know for
 local DIVERGED = 3                 -- exit status of a run that met a NaN (base/errors.lua)
 
 -- ---- what may be claimed ----
@@ -392,7 +397,7 @@ end
 
 -- How the agents of finished runs acted, of those where there is a choice: { name of the core, word }, by run.
 local function sees_of(study)
-  local cores, sees = require "mneme.models.cores", {}             -- late: it opens the context
+  local sees = {}
   for _, run in ipairs(study.runs) do
     local info = run.status == "done" and run.info and run:info()
     local word = info and info.env and cores.stored_sees(info.core)
@@ -411,27 +416,47 @@ local function stopped_of(study, test)
   return n > 0 and { n, of } or nil
 end
 
--- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal; 1 of a claim that failed runs or the stopping
--- rule leave without a verdict, which stays one of those that are corrected for.
+-- Of a claim about what agents do: the side all of whose finished runs act on fewer steps than their task asks back, { side, steps, asked }; nil: neither.
+local function window_of(study, test, reaches)
+  for _, side in ipairs(KNOWN[test.metric] and (test.b and { "a", "b" } or { "a" }) or {}) do
+    local found = nil
+    for _, run in ipairs(claims.runs(study, test, side)) do
+      local info = run.status == "done" and run.info and run:info()
+      if info then
+        local known, asked = pcall(native.horizon, tostring(info.env), info.task or {})          -- an older run may lack a setting
+        local key = known and asked and json.encode(info.core)
+        if key and reaches[key] == nil then reaches[key] = cores.stored_reach(info.core) or false end
+        local steps = key and reaches[key]
+        if not steps or steps == 0 or steps >= asked then found = nil break end          -- 0: no memory, on purpose
+        found = { side, steps, asked }
+      end
+    end
+    if found then return found end
+  end
+end
+
+-- p of what a verdict says: of "equal" that does not hold, of a difference beyond what counts as equal; 1 of a claim that failed runs, the stopping
+-- rule or a window leave without a verdict, which stays one of those that are corrected for.
 local function p_of_verdict(v)
-  if (v.why == "failed_runs" or v.why == "stopping_rule") and not v.claim.test.exact then return 1 end
+  if (v.why == "failed_runs" or v.why == "stopping_rule" or v.why == "window") and not v.claim.test.exact then return 1 end
   return v.verdict == "fails" and v.claim.test[1] == "equal" and v.p_apart or v.p
 end
 
 ---Judge the claims of a study.
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" | "failed_runs" |
----  "stopping_rule" (it stopped all runs) | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
+---  "stopping_rule" (it stopped all runs) | "window" (a side cannot know) | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
 ---  sides = { numbers of a, numbers of b }, seed by seed, of "sooner" the times at which runs ended,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
 ---  failed = { a = { n, of }, b = { n, of } }: sides of which n of all runs failed,
 ---  counted = of "solves" and "sooner" { fresh, first }: runs that count by their fresh episodes, and those that count as they first reached it;
 ---  stopped = { n, of }: of "better" and "equal" the runs that stopped at this very number,
+---  window = { side, steps it acts on, steps back that are asked for },
 ---  rollout = { name, n, of }[]: agents of which n runs acted with core.sees=rollout,
 ---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;
 ---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
 function claims.judge(study, list, metrics)
-  local verdicts, ps, of, sees = {}, {}, {}, #(list or {}) > 0 and sees_of(study) or {}
+  local verdicts, ps, of, sees, reaches = {}, {}, {}, #(list or {}) > 0 and sees_of(study) or {}, {}
   for i, claim in ipairs(list or {}) do
     local v = { claim = claim, rollout = claim.test and rollout_seen(study, claim.test, sees) or {}, failed = claim.test and failed_of(study, claim.test) }
     verdicts[i] = v
@@ -439,9 +464,9 @@ function claims.judge(study, list, metrics)
     elseif claim.test then decide(v, claim.test, numbers_of(study, claim.test), ((metrics or {})[claim.test.metric] or {}).range)
     else v.verdict, v.why, v.n, v.missing = "undecided", "no_test", 0, {} end
     v.stopped = claim.test and stopped_of(study, claim.test)
-    if v.stopped and v.stopped[1] == v.stopped[2] and not v.failed then
-      v.verdict, v.why, v.p, v.p_apart, v.improvement = "undecided", "stopping_rule", nil, nil, nil
-    end
+    v.window = v.p and window_of(study, claim.test, reaches)
+    local why = v.stopped and v.stopped[1] == v.stopped[2] and not v.failed and "stopping_rule" or v.window and "window"
+    if why then v.verdict, v.why, v.p, v.p_apart, v.improvement = "undecided", why, nil, nil, nil end
     local p = p_of_verdict(v)
     if p then ps[#ps + 1], of[#of + 1] = p, v end
   end

@@ -293,6 +293,7 @@ end
 
 function makers.heat(pick, spec, f, o)
   local rows, columns, cells, counts
+  local low, high, any = {}, {}, false
   if pick.series then
     o.rule = "linear"
     rows, columns, cells, counts = heat_of_series(pick, o)
@@ -302,19 +303,22 @@ function makers.heat(pick, spec, f, o)
     need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
     for c, column in ipairs(select.groups(pick.runs, f.x)) do columns[c] = column.name end
     for r, group in ipairs(pick.groups) do
-      rows[r], cells[r] = group.name, {}
+      rows[r], cells[r], low[r], high[r] = group.name, {}, {}, {}
       local by_name = {}
       for _, column in ipairs(select.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
       for c, name in ipairs(columns) do
         local list = aggregate.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
-        cells[r][c] = #list > 0 and stats[o.statistic](list) or false
-        if #list > 0 then counts[#counts + 1] = #list end
+        cells[r][c] = false
+        if #list > 0 then
+          cells[r][c], low[r][c], high[r][c] = aggregate.interval(list, o.statistic, o.range)
+          counts[#counts + 1], any = #list, any or low[r][c] ~= nil
+        end
       end
     end
   end
   if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
-  o.bare = true
-  return { kind = "heat", x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
+  o.bare = not any
+  return { kind = "heat", low = any and low or nil, high = any and high or nil, note = any and figure_texts.half_width or nil, x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
     value = axis_of(spec, f.y) }, counts
 end
 

@@ -120,7 +120,14 @@ function rows.ranks(pick, f, o)
     fig.bars[m] = { name = lines[m].name, y = rank.value, low = rank.low, high = rank.high, style = o.styles[lines[m].name] }
   end
   table.sort(fig.bars, function(a, b) return a.y < b.y or a.y == b.y and a.name < b.name end)
-  o.how = figure_texts.ranks:format("%s", #tasks, f.x, stats.critical_difference(#lines, #tasks))
+  local apart, pairs_apart = stats.critical_difference(#lines, #tasks), {}
+  for i, first in ipairs(fig.bars) do
+    local after = {}
+    for k = i + 1, #fig.bars do if fig.bars[k].y - first.y >= apart then after[#after + 1] = fig.bars[k].name end end
+    if #after > 0 then pairs_apart[#pairs_apart + 1] = figure_texts.before:format(first.name, table.concat(after, ", ")) end
+  end
+  o.how = figure_texts.ranks:format("%s", #tasks, f.x, fig.bars[1].low and figure_texts.over_both or figure_texts.no_interval_yet, apart)
+  if #pairs_apart > 0 then fig.note = figure_texts.pairs_apart:format(table.concat(pairs_apart, "; ")) end
   return fig, counts
 end
 

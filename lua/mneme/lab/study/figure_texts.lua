@@ -8,8 +8,9 @@ return {
   of_logarithms = "95 % interval by Student's t of the logarithms", student = "Student's 95 % t interval",
   bounded = "95 % interval by Student's t, within the range", bootstrap = "95 % bootstrap interval", from_ten = " (bootstrap from ten seeds on)",
   rank = "mean rank, 1 is the best",
-  ranks = "Rank of the mean of %s, mean over %d values of %s; 95 %%%% bootstrap interval over both. Two differ by more than chance where they are %.2f "
-    .. "apart (Nemenyi's test of all pairs).",
+  ranks = "Rank of the mean of %s, mean over %d values of %s; %s. Two differ by more than chance where they are %.2f "
+    .. "apart (Nemenyi's test of all pairs).", over_both = "95 %% bootstrap interval over both", no_interval_yet = "no interval of one seed or task",
+  half_width = " ±: half of its width.", pairs_apart = " They are: %s.", before = "%s before %s",
   only_mean = "%s of %s.", none = "No run is finished.",
   pooled = "Each seed's number is its mean over %s.", and_ = " and ",
   swapped = "%s %s in place of %s, which this study does not have.",

@@ -7,6 +7,7 @@ local references = {}
 ---@class Reference
 ---@field y number? a value; or
 ---@field curve number[][]? { steps, value } of a learning curve, steps increasing
+---@field steps number? after how many steps y was measured: shown beside ours of about as many alone, and not in figures
 ---@field of string? the metric
 ---@field where table<string, any>? the place in the study, axis -> label
 
@@ -28,7 +29,7 @@ end
 function references.levels(spec, name)
   local list = {}
   for _, r in ipairs(spec.references or {}) do
-    if r.y and is_of(r, spec, name) then list[#list + 1] = { name = r[1], y = r.y } end
+    if r.y and not r.steps and is_of(r, spec, name) then list[#list + 1] = { name = r[1], y = r.y } end
   end
   return #list > 0 and list or nil
 end

@@ -219,8 +219,8 @@ local function settings_now(path, words)
   return settings_diff.flat(now)
 end
 
--- What of the settings is and was otherwise then; settings that came since are not compared.
-local function otherwise(now, info)
+-- What of the settings, which `words` give, is and was otherwise then; settings that came since are not compared.
+local function otherwise(now, info, words)
   local then_ = settings_diff.flat(info.config)
   for _, key in ipairs(tables.keys(now)) do
     local thing, option = key:match "^([^.]+)%.(.+)$"
@@ -231,7 +231,8 @@ local function otherwise(now, info)
     end
   end
   for _, key in ipairs(tables.keys(then_)) do
-    local chosen = now[key] == nil and (info.values_from or {})[key] == "size"        -- a width that only a run chooses: size is compared
+    local chosen = (info.values_from or {})[key] == "size"        -- a width that only a run chooses: size is compared
+    for _, word in ipairs(words) do chosen = chosen and setting_types.pair(word) ~= key end
     if not left_out[key] and now[key] ~= then_[key] and not chosen then
       return ("%s is %s, there it was %s"):format(key, setting_types.show(now[key]), setting_types.show(then_[key]))
     end
@@ -248,7 +249,7 @@ local function difference(path, c, info, surveys)
   local now = {}
   for key, value in pairs(surveys[point]) do now[key] = value end
   now.seed = c.seed
-  return otherwise(now, info) and otherwise(settings_now(path, c.words), info)
+  return otherwise(now, info, c.words) and otherwise(settings_now(path, c.words), info, c.words)
 end
 
 -- A run's folder as a run would have left it; the result comes last, so that a run is there whole or is open.
