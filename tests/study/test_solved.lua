@@ -174,7 +174,8 @@ t.test("what a window cannot reach decides nothing, whatever is counted", functi
     end
     return runs
   end
-  local function window(layers, memory) return { name = "gtrxl", config = { d_in = 16, d_model = 8, d_head = 4, n_layers = layers, memory = memory, sees = "memory" } } end
+  local function window(layers, memory) return { name = "gtrxl", config = { d_in = 16, d_model = 8, d_head = 4, n_layers = layers, memory = memory,
+    sees = "memory" } } end
   local frames, none = { name = "framestack", config = { d_in = 16, frames = 8 } }, { name = "feedforward", config = { d_in = 16, d_model = 8 } }
   local function verdict(runs, metric, kind)
     return claims.judge({ runs = runs }, { { text = "", test = { kind or "better", metric = metric or "score", within = kind == "equal" and 1 or nil,

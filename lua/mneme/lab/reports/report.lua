@@ -11,7 +11,7 @@ local export = require "mneme.insight.figures.export"
 local figure = require "mneme.lab.study.figure"
 local files = require "mneme.base.files"
 local report_front = require "mneme.lab.reports.report_front"
-local select_runs = require "mneme.lab.study.select"
+local select = require "mneme.lab.study.select"
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local result_archive = require "mneme.lab.study.result_archive"
@@ -43,7 +43,7 @@ local function asked_figures(study, spec)
   local list = {}
   for _, f in ipairs(spec.figures or {}) do
     if f[1] == "curves" and (spec.axes or {})[f.x] then
-      for _, group in ipairs(select_runs.groups(study.runs, f.x)) do
+      for _, group in ipairs(select.groups(study.runs, f.x)) do
         local where = { [f.x] = group.name }
         for axis, label in pairs(f.where or {}) do where[axis] = label end
         list[#list + 1] = { "curves", y = f.y, by = f.by, where = where, statistic = f.statistic, title = ("%s: %s"):format(group.name, f.title or f.y) }

@@ -445,7 +445,8 @@ end
 ---Judge the claims of a study.
 ---@return table[] verdicts { claim, verdict = "holds" | "fails" | "undecided", why = nil | "no_run" | "no_seed" | "one_seed" |
 ---  "no_spread" | "not_positive" | "reaches_over" | "reaches_out" | "no_test" | "few_seeds" | "several_points" | "no_difference" | "failed_runs" |
----  "stopping_rule" (it stopped all runs) | "window" (a side cannot know) | "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
+---  "stopping_rule" (it stopped all runs) | "window" (a side cannot know) |
+---  "corrected" (p alone would decide, but not after the correction), n, seeds, estimate, low, high (95 %), p,
 ---  sides = { numbers of a, numbers of b }, seed by seed, of "sooner" the times at which runs ended,
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
 ---  failed = { a = { n, of }, b = { n, of } }: sides of which n of all runs failed,
@@ -456,7 +457,7 @@ end
 ---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;
 ---  improvement = of "better": { probability that a run of a is better than one of b, low, high } }
 function claims.judge(study, list, metrics)
-  local verdicts, ps, of, sees, reaches = {}, {}, {}, #(list or {}) > 0 and sees_of(study) or {}, {}
+  local verdicts, ps, of, reaches, sees = {}, {}, {}, {}, #(list or {}) > 0 and sees_of(study) or {}
   for i, claim in ipairs(list or {}) do
     local v = { claim = claim, rollout = claim.test and rollout_seen(study, claim.test, sees) or {}, failed = claim.test and failed_of(study, claim.test) }
     verdicts[i] = v

@@ -20,7 +20,6 @@ local aggregate = require "mneme.lab.study.aggregate"
 local select = require "mneme.lab.study.select"
 local solved_curves = require "mneme.lab.study.solved_curves"
 local figure_style = require "mneme.insight.figures.figure_style"
-local stats = require "mneme.stats"
 local text = require "mneme.insight.figures.text"
 
 local figure = {}
@@ -318,7 +317,8 @@ function makers.heat(pick, spec, f, o)
   end
   if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
   o.bare = not any
-  return { kind = "heat", low = any and low or nil, high = any and high or nil, note = any and figure_texts.half_width or nil, x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
+  return { kind = "heat", low = any and low or nil, high = any and high or nil, note = any and figure_texts.half_width or nil,
+    x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
     value = axis_of(spec, f.y) }, counts
 end
 
