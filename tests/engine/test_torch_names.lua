@@ -114,3 +114,9 @@ t.test("a method that is not called is named in the error that follows", functio
     t.ok(tostring(why):find(("%s is a method: x:%s()"):format(name, name), 1, true), tostring(why))
   end
 end)
+
+t.test("torch.concat(list, axis), whose name an op has, leads to mn.cat", function()
+  local x = mn.ones(2)
+  t.raises(function() mn.concat({ x, x }, 0) end, "mn.cat%(list, axis%)")
+  t.eq(mn.cat({ x, x }, 0):size(), 4)
+end)

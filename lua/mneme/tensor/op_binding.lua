@@ -235,7 +235,7 @@ function binding.bind(op)
     local more = select("#", ...) > 0
     if type(first) == "table" then
       if more or a ~= nil or b ~= nil or c ~= nil then
-        errors.raise(name .. ": named arguments go in one table", { hint = usage(name, s) })
+        errors.raise(name .. ": named arguments go in one table", { hint = name == "concat" and "mn.cat(list, axis) joins a list" or usage(name, s) })
       end
       named(first)
     else
