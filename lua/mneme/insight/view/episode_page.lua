@@ -1,4 +1,4 @@
--- episode_page.lua -- an episode as one HTML file: its shapes, and painter.js, which paints and plays them.  Nothing is
+-- episode_page.lua -- an episode as one HTML file, episode.html: its shapes, and painter.js, which paints and plays them.  Nothing is
 -- loaded from the network; without scripts there are a picture and every step in words.
 local files = require "mneme.base.files"
 local text = require "mneme.insight.figures.text"
@@ -34,32 +34,19 @@ local function strip(data)
   return ('<p class="mn-dim mn-strip">%s %s</p>\n'):format(table.concat(marks), escape(data.legend))
 end
 
--- The element that the script fills.
-local function body(data, theme)
-  local notes, steps, ends = { data.source }, {}, {}
-  if data.left_out then notes[#notes + 1] = ("the first %d steps only"):format(data.most_steps) end
-  for i, s in ipairs(data.steps) do steps[i] = "<li>" .. escape(s) .. "</li>" end
-  for _, s in pairs(data.outcomes) do ends[#ends + 1] = s end
-  return table.concat { ('<section class="mn-episode mn-alone" id="episode" tabindex="-1"%s>\n<h2>%s</h2>\n<p class="mn-dim">%s</p>\n'):format(
-    theme and (' data-theme="%s"'):format(theme) or "", escape(data.title), escape(table.concat(notes, "; "))),
-    data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or "", strip(data),
-    ('<div class="mn-body"><img class="mn-still" alt="step %d" src="data:image/png;base64,%s"></div>\n'):format(data.open, data.picture),
-    ('<details class="mn-dim"><summary>every step in words%s</summary><ol start="0">%s</ol></details>\n'):format(
-      #ends > 0 and ": " .. escape(table.concat(ends, "; ")) or "", table.concat(steps)),
-    '<script type="text/plain" class="mn-data">', data.packed, "</script>\n</section>\n" }
-end
-
 ---An episode as a page of its own, which browsers keep from loading anything.
 ---@param data table of episode_data.of
 ---@param options table? theme = "dark"|"light"; nil: as the reader prefers
 function page.whole(data, options)
-  local theme = options and options.theme
-  return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n',
-    [[<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">]],
-    "\n<title>", escape(data.title), "</title>\n", head(), '</head>\n<body class="mn-page"', theme and (' data-theme="%s"'):format(theme) or "", ">\n<main>\n",
-    body(data, theme), "</main>\n", script(),
-    "<script>addEventListener('DOMContentLoaded',()=>document.getElementById('episode').focus())</script>\n</body>\n</html>\n" }
+  local theme, notes, steps, ends = options and options.theme, { data.source }, {}, {}
+  if data.left_out then notes[#notes + 1] = ("the first %d steps only"):format(data.most_steps) end
+  for i, s in ipairs(data.steps) do steps[i] = "<li>" .. escape(s) .. "</li>" end
+  for _, s in pairs(data.outcomes) do ends[#ends + 1] = s end
+  local parts = { title = escape(data.title), head = head(), script = script(), theme = theme and (' data-theme="%s"'):format(theme) or "",
+    notes = escape(table.concat(notes, "; ")), story = data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or "",
+    strip = strip(data), open = ("%d"):format(data.open), picture = data.picture, steps = table.concat(steps), packed = data.packed,
+    ends = #ends > 0 and ": " .. escape(table.concat(ends, "; ")) or "" }
+  return (files.read(here .. "episode.html"):gsub("{{(%l+)}}", parts))
 end
 
 return page
