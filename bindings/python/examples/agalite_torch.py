@@ -85,7 +85,7 @@ def main(parameters, episode):
     worst = 0.0
     for t, observation in enumerate(z["observations"]):
         policy, value = agent.act(observation)
-        worst = max(worst, np.abs(policy - z["policy"][t]).max(), abs(value - z["value"][t, 0]))
+        worst = max(worst, np.abs(policy - z["policy"][t]).max(), abs(value - z["value"][t]))
         if z["terminated"][t] or z["truncated"][t]:
             agent.forget()
     print(f"{len(z['actions'])} steps, largest difference {worst:.2g}")
