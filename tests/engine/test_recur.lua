@@ -206,7 +206,7 @@ t.test("recur: what is wrong is said", function()
     local y = i + s + leaf:copy(s)
     return y, y
   end, { x = x, state = h })
-  raises("unknown argument of recur: 'strat'; did you mean 'start'", good, { x = x, state = h, strat = h })
+  raises("unknown key of recur: 'strat'; did you mean 'start'", good, { x = x, state = h, strat = h })
   raises("recur: state is missing", good, { x = x })
   raises("recur: the body returned y alone", function(i) return i end, { x = x, state = h })
   raises("recur: the body returned nothing", function() end, { x = x, state = h })

@@ -160,7 +160,7 @@ t.test("layers, calls of a core and what reads states refuse odd parts in words"
   sweep("encoder attention", function(v) mn.encoder { attention = v } end)
   t.raises(function() core(x, nil, nil, 3) end, "the probe is a number, expected a function")
   t.raises(function() core(x, mn.tensor { shape = { 2, 1 }, dtype = "i32" }) end, "done is int32, expected uint8")
-  t.raises(function() nn.linear(3, 2, { akt = "relu" }) end, "unknown option of nn.linear 'akt'; did you mean 'act'")
+  t.raises(function() nn.linear(3, 2, { akt = "relu" }) end, "unknown key of nn.linear: 'akt'; did you mean 'act'")
   t.raises(function() mn.no_grad(3) end, "no_grad: 3, expected a function")
   t.eq(mn.no_grad(core, x):shape()[3], 8, "what can be called may be")
   mn.manual_seed(1)

@@ -178,9 +178,9 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 380, base = 3986, commands = 6314, cores = 2139, datasets = 360, envs = 3092, episodes = 4785, figures = 1634, learn = 3504,
-  learners = 775, measure = 2051, models = 6740, portable = 2121, reports = 2157, runs = 2880, search = 273, stats = 1287, study = 4557,
-  tensor = 4995, view = 3454, scenes = 2273, experiments = 2384,
+  attentions = 364, base = 3997, commands = 6314, cores = 2036, datasets = 351, envs = 3028, episodes = 4785, figures = 1634, learn = 3471,
+  learners = 748, measure = 2051, models = 6595, portable = 2121, reports = 2157, runs = 2869, search = 273, stats = 1287, study = 4557,
+  tensor = 4963, view = 3454, scenes = 2273, experiments = 2384,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)

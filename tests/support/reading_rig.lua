@@ -130,13 +130,6 @@ local function as_it_is(settings)
   return contract_rig.build(settings, 1, { eps = settings.eps or defaults.eps, norm_eps = settings.norm_eps or defaults.norm_eps })
 end
 
--- Which probes the weights of a way need, each head's numbers along the last axis.
-local function needed(way)
-  local names = {}
-  for i, kind in ipairs(implicit_attention.needed(way)) do names[i] = "layers.0." .. kind end
-  return ("its weights are computed from the probes %s, [T,B,heads,numbers], of which some are missing or do not fit"):format(table.concat(names, " and "))
-end
-
 ---Raises an error where what a core reads of the past is not what its `reads` says.
 function rig.holds(settings)
   local c = as_it_is(settings)
@@ -155,7 +148,8 @@ function rig.holds(settings)
   expect.ok(linear, ("reads = \"%s\", measured: what is read is not linear in the values"):format(c.reads))
   local agrees = found[c.reads]
   expect.ok(agrees and agrees > rig.CLOSE, ("reads = \"%s\", measured: %s%s"):format(c.reads,
-    agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees) or needed(c.reads),
+    agrees and ("its weights agree with those that are read to %.3f, expected 1"):format(agrees)
+      or "the probes that its weights are computed from are missing or do not fit",
     other and ("; those of reads = \"%s\" are read"):format(other) or ""))
   tensor.clear_tape()
 end

@@ -191,12 +191,12 @@ end
 ---Refuse a member of a user's table that nothing reads.
 ---@param what string "core mine"
 ---@param words string the members that there are
----@param f function of the user's file, whose place the error names
+---@param f function? of the user's file, whose place the error names
 function errors.members(what, t, words, f)
   local known = {}
   for word in words:gmatch "%S+" do known[#known + 1], known[word] = word, true end
   for key in pairs(t) do
-    if not known[key] then errors.unknown(("key of %s:"):format(what), key, known, nil, errors.position_of(f)) end
+    if not known[key] then errors.unknown(("key of %s:"):format(what), key, known, nil, f and errors.position_of(f)) end
   end
 end
 

@@ -9,6 +9,16 @@ function tables.keys(t)
   return keys
 end
 
+---A new table with the entries of others, later ones over earlier; nil is passed over.
+---@return table
+function tables.merged(...)
+  local all = {}
+  for i = 1, select("#", ...) do
+    for key, value in pairs((select(i, ...)) or {}) do all[key] = value end
+  end
+  return all
+end
+
 ---Is it among the items of a list?
 function tables.has(list, item)
   for _, each in ipairs(list) do if each == item then return true end end
@@ -30,11 +40,12 @@ function tables.recent(list, most, is_it, make)
   return found
 end
 
----The product of a list: of a shape, how many numbers it holds.
+---The product of a list, or of its items first .. last: of a shape, how many numbers it holds.
 ---@param list number[]
-function tables.product(list)
+---@return number product
+function tables.product(list, first, last)
   local product = 1
-  for _, factor in ipairs(list) do product = product * factor end
+  for i = first or 1, last or #list do product = product * list[i] end
   return product
 end
 

@@ -8,12 +8,5 @@ return {
   doc = "no memory: a residual network of the current observation, the control",
   source = "a control; residual layers after He et al. 2016, with layer norm",
   config = { d_in = 16, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6 },
-  build = function(cfg)
-    local module = mlp.new(cfg, cfg.d_in)
-    return {
-      module = module, d_out = cfg.d_model, states = {}, sizes = {},
-      complexity = { step = "0" }, reads = "nothing",
-      forward = function(x, _, _, probe) return module(x, probe), {} end,
-    }
-  end,
+  build = function(cfg) return mlp(cfg, { sizes = {}, complexity = { step = "0" }, reads = "nothing" }) end,
 }

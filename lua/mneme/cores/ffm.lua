@@ -4,9 +4,9 @@
 -- a begins evenly spaced from -0.673 to ln(0.01)/1024 and stays in -0.683 .. -1e-6, w from 2 pi down to 2 pi/1024, as published in double
 -- precision (memax begins a at 0 .. -0.5).  The state holds all real parts, then all imaginary ones.  Stepped call by call, Memorax's form
 -- starts its clock again in each and forgets nothing; here a step is a row of the sequence.
-local complex_channels = require "mneme.models.layers.complex_channels"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
+local parameter = require("mneme.tensor.random").parameters.new
 local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -21,7 +21,7 @@ local function layer(d_in, d, cfg)
   local m, c = cfg.d_state, cfg.n_phases
   local N, torch = m * c, nn.init.uniform
   local function trace(i) return math.floor(i / c) end
-  local parameter, tensors = complex_channels.parameter, {}
+  local tensors = {}
   for k, shape in ipairs { { 2 * m + 2 * d, d_in }, { d, 2 * N } } do
     local bound = torch(1 / math.sqrt(shape[2]))
     tensors[2 * k - 1], tensors[2 * k] = parameter(shape, bound), parameter({ shape[1] }, bound)
@@ -52,8 +52,8 @@ local function layer(d_in, d, cfg)
         return after:slice(-1, 0, N), after:slice(-1, N)
       end } }
   end
-  return nn.module({ leaves = { pre, pre_bias, mix, mix_bias, a, w }, named = { { "pre.weight", pre }, { "pre.bias", pre_bias },
-    { "mix.weight", mix }, { "mix.bias", mix_bias }, { "a", a }, { "w", w } }, decays = { gate }, sensitivities = sensitivities },
+  return nn.module({ named = { { "pre.weight", pre }, { "pre.bias", pre_bias }, { "mix.weight", mix }, { "mix.bias", mix_bias }, { "a", a },
+    { "w", w } }, decays = { gate }, sensitivities = sensitivities },
     function(_, x, done, h)
       local all = ops.linear(x, pre, pre_bias)
       local open, size, cos, sin = all:slice(-1, m + d):sigmoid(), rates(a, w)
@@ -71,9 +71,6 @@ return {
   checked = "an independent program",
   config = { d_in = 16, d_model = 128, n_layers = 1, d_state = 32, n_phases = 4, ln_eps = 1e-5, remember = "published", reset = true },
   build = function(cfg)
-    local core = recurrent.build(cfg, layer, { "h" })
-    for name in pairs(core.states) do core.states[name] = "[B,S]" end
-    core.sizes, core.complexity = { S = 2 * cfg.d_state * cfg.n_phases }, { step = "2*L*S" }
-    return core
+    return recurrent.build(cfg, layer, { "h" }, { axes = "[B,S]", sizes = { S = 2 * cfg.d_state * cfg.n_phases }, complexity = { step = "2*L*S" } })
   end,
 }

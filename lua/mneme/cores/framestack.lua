@@ -2,6 +2,7 @@
 --   z_t = [x_{t-frames+1}; ...; x_t], zeros for frames of another episode;   then the network of feedforward on z
 local errors = require "mneme.base.errors"
 local mlp = require "mneme.models.mlp"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -11,15 +12,13 @@ return {
   config = { d_in = 16, frames = 4, d_model = 256, n_layers = 4, d_ffn = 768, embed_act = "relu", ln_eps = 1e-6, reset = true },
   build = function(cfg)
     errors.whole("core framestack", "frames =", cfg.frames, 2, { status = 2, hint = "one frame is the core feedforward" })
-    local net = mlp.new(cfg, cfg.frames * cfg.d_in)
-    return {
-      module = net, d_out = cfg.d_model,
-      states = { frames = "[B,F,D]" }, sizes = { F = cfg.frames - 1, D = cfg.d_in },
-      complexity = { step = "0" }, reads = "frames", looks_back = "F",
-      forward = function(x, done, state, probe)
-        local z, frames = ops.frame_stack { x = x, done = cfg.reset and done or nil, past = state.frames, frames = cfg.frames }
-        return net(z, probe), { frames = frames }
-      end,
-    }
+    local core = mlp(tables.merged(cfg, { d_in = cfg.frames * cfg.d_in }), { states = { frames = "[B,F,D]" },
+      sizes = { F = cfg.frames - 1, D = cfg.d_in }, complexity = { step = "0" }, reads = "frames", looks_back = "F" })
+    local forward = core.forward
+    core.forward = function(x, done, state, probe)
+      local z, frames = ops.frame_stack { x = x, done = cfg.reset and done or nil, past = state.frames, frames = cfg.frames }
+      return forward(z, nil, state, probe), { frames = frames }
+    end
+    return core
   end,
 }

@@ -10,9 +10,8 @@ local gates = { "r", "z", "n" }             -- in torch's order
 
 -- One layer: three input gates as one product for the whole sequence, then the recurrence.
 local function layer(d_in, d, cfg)
-  local wi, wh, named = recurrent.gates(gates, d_in, d)
-  local bi, bn = tensor.new { shape = { 3 * d }, grad = true }, tensor.new { shape = { d }, grad = true }
-  for i, gate in ipairs(gates) do named[#named + 1] = { "i" .. gate .. ".bias", tensor.view(bi, (i - 1) * d, { d }) } end
+  local wi, wh, bi, named = recurrent.gates(gates, d_in, d, "i")
+  local bn = tensor.new { shape = { d }, grad = true }
   named[#named + 1] = { "hn.bias", bn }
   local z = tensor.view(bi, d, { d })
   if cfg.z_bias ~= 0 then z:fill(cfg.z_bias) end
@@ -26,5 +25,5 @@ return {
   source = "Cho et al. 2014; as in the released agents (flax GRUCell)",
   checked = "the released code and an independent program",
   config = { d_in = 16, d_model = 680, n_layers = 1, z_bias = 0, remember = "published", reset = true },
-  build = function(cfg) return recurrent.build(cfg, layer, { "h" }, gates) end,
+  build = function(cfg) return recurrent.build(cfg, layer, { "h" }, { gates = gates }) end,
 }

@@ -97,7 +97,7 @@ memory: the last M inputs of every layer, and the last layer's output; no gradie
     for n = 0, cfg.n_layers - 1 do
       layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, init, shared), { init = init, raw = true }) }
     end
-    local module = nn.module { leaves = { shared.u, shared.v }, named = { { "u", shared.u }, { "v", shared.v } },
+    local module = nn.module { named = { { "u", shared.u }, { "v", shared.v } },
       children = { { "embed", embed }, { "layers", nn.container(layers) } } }
     return {
       module = module, d_out = cfg.d_model,

@@ -10,7 +10,7 @@ local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local function parameter(shape) return tensor.new { shape = shape, grad = true } end
+local parameter = require("mneme.tensor.random").parameters.new
 
 -- The lower bound of layer n, elementwise, of what all layers' rows give; nil in layer 0.
 local function bound(rows, n)
@@ -32,8 +32,8 @@ local function recur(f, i, b, done, h)
 end
 
 -- Names f, i, g .weight [d,d], f.bias [d], norm.weight [d], out.weight [d,d].  bounds: the leaf of all layers.
-local function attention(cfg, n, bounds)
-  local d, L, lecun, state = cfg.d_model, cfg.n_layers, nn.init.lecun_normal(), "layers." .. n .. ".h"
+local function attention(cfg, n, prefix, bounds)
+  local d, L, lecun, state = cfg.d_model, cfg.n_layers, nn.init.lecun_normal(), prefix .. "h"
   local W, bias, weight, named = parameter { 3 * d, d }, parameter { d }, parameter({ d }):fill(1), {}
   for k, name in ipairs { "f", "i", "g" } do
     local part = tensor.view(W, (k - 1) * d * d, { d, d })
@@ -64,15 +64,15 @@ local function attention(cfg, n, bounds)
     return after
   end } }
   return nn.module({ leaves = { W, bias, weight }, named = named, children = { { "out", out } } }, function(_, x, done, all, new, probe, sense)
-    if sense then sense(n + 1, x) end
+    if sense then sense(x) end
     local T, B = unpack(x:shape())
-    local function seen(name, t) return probe and probe("layers." .. n .. "." .. name, t) or t end
+    local function seen(name, t) return probe and probe(prefix .. name, t) or t end
     local row = rows_of(ops.linear(x, W))
     local y
     y, new[state] = recur(seen("f", (row(0) + bias):sigmoid()), row(1), bounds_of(bounds), done, all[state])
     y = seen("retrieved", y):reshape(T, B, 1, d):normalise { by = "rms", eps = cfg.rms_eps }:reshape(T, B, d)
     return out(y * weight * row(2):silu())
-  end), decay, credit
+  end), { decay }, credit
 end
 
 return {
@@ -85,23 +85,12 @@ return {
   },
   build = function(cfg)
     local d, L = cfg.d_model, cfg.n_layers
-    local embed, bounds = nn.linear(cfg.d_in, d, { act = cfg.embed_act }), parameter { L * d }
-    local layers, states, decays, credit = {}, {}, {}, {}
-    for n = 0, L - 1 do
-      local attn, decay
-      attn, decay, credit[n + 1] = attention(cfg, n, bounds)
-      layers[n + 1], decays[n + 1], states["layers." .. n .. ".h"] = { tostring(n), block.new(cfg, attn) }, { decay }, "[B,D]"
-    end
-    local shared = nn.module({ leaves = { bounds }, named = { { "lower_bounds", tensor.view(bounds, 0, { L, d }) } },
-      children = { { "embed", embed }, { "layers", nn.container(layers) } } }, function() end)
-    return {
-      module = shared, d_out = d, states = states, sizes = { D = d }, complexity = { step = "2*L*D" }, reads = "vector", decays = decays,
-      sensitivities = credit,
-      forward = function(x, done, state, probe, _, _, sense)
-        local e, new = embed(x), {}
-        for n = 1, L do e = layers[n][2](e, cfg.reset and done or nil, state, new, probe, sense) end
-        return e, new
-      end,
-    }
+    local bounds = parameter { L * d }
+    local core = block.stack(cfg, { sizes = { D = d }, complexity = { step = "2*L*D" }, reads = "vector" }, { h = "[B,D]" }, function(n, prefix)
+      local attn, decays, credit = attention(cfg, n, prefix, bounds)
+      return block.new(cfg, attn), decays, credit
+    end)
+    core.module.leaves, core.module.named = { bounds }, { { "lower_bounds", tensor.view(bounds, 0, { L, d }) } }
+    return core
   end,
 }

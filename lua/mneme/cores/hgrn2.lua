@@ -24,7 +24,7 @@ as published: all of it but the residual block, the initial values of products, 
   norm = "all", scaled = true, complexity = "2*L*H*V*K", reads = "kept",
   shared = function(cfg)
     local bounds = tensor.new { shape = { cfg.n_layers, cfg.n_heads * cfg.d_head }, grad = true }
-    return nn.module { leaves = { bounds }, named = { { "bounds", bounds } } }
+    return nn.module { named = { { "bounds", bounds } } }
   end,
   credit = function(cfg, own, n, shared)
     local kinds = { { of = "v", part = "v" }, { part = "f" }, { bias = own.named["f.bias"] } }

@@ -5,10 +5,11 @@
 -- the state begins with the variance of its input.  The state holds d_state real parts, then d_state imaginary parts.
 local complex_channels = require "mneme.models.layers.complex_channels"
 local nn = require "mneme.tensor.nn"
+local parameter = require("mneme.tensor.random").parameters.new
 
 -- Names nu_log, theta_log, gamma_log [N], B_re, B_im [N,d], C_re, C_im [d,N], D [d].
 local function unit(cfg)
-  local d, N, parameter = cfg.d_model, cfg.d_state, complex_channels.parameter
+  local d, N = cfg.d_model, cfg.d_state
   local nu, theta, gate = complex_channels.ring("lru", cfg, N)
   local gamma = parameter { N }
   local function normalise()

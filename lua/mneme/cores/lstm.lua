@@ -11,9 +11,7 @@ local gates = { "i", "f", "g", "o" }             -- in torch's order
 -- One layer: the input's part of the four gates, biases included, as one product for the whole sequence; then the
 -- recurrence.
 local function layer(d_in, d, cfg)
-  local wi, wh, named = recurrent.gates(gates, d_in, d)
-  local bias = tensor.new { shape = { 4 * d }, grad = true }
-  for i, gate in ipairs(gates) do named[#named + 1] = { "h" .. gate .. ".bias", tensor.view(bias, (i - 1) * d, { d }) } end
+  local wi, wh, bias, named = recurrent.gates(gates, d_in, d, "h")
   local i, f = tensor.view(bias, 0, { d }), tensor.view(bias, d, { d })
   if cfg.i_bias ~= 0 then i:fill(cfg.i_bias) end
   if cfg.f_bias ~= 0 then f:fill(cfg.f_bias) end
@@ -27,5 +25,5 @@ return {
   source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000; as in the released agents (flax LSTMCell)",
   checked = "the released code and an independent program",
   config = { d_in = 16, d_model = 600, n_layers = 1, f_bias = 0, i_bias = 0, remember = "published", reset = true },
-  build = function(cfg) return recurrent.build(cfg, layer, { "h", "c" }, gates) end,
+  build = function(cfg) return recurrent.build(cfg, layer, { "h", "c" }, { gates = gates }) end,
 }

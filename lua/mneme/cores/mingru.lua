@@ -65,9 +65,6 @@ return {
   config = { d_in = 16, d_model = 128, n_layers = 1, cell = "gru", space = "real", z_bias = 0, remember = "published", reset = true },
   choices = { cell = { gru = true, lstm = true }, space = { real = true, log = true } },
   build = function(cfg)
-    local core = recurrent.build(cfg, layer, { "h" })
-    core.complexity = { step = "2*L*D" }
-    if cfg.space == "log" then core.start = { h = -1e38 } end
-    return core
+    return recurrent.build(cfg, layer, { "h" }, { complexity = { step = "2*L*D" }, start = cfg.space == "log" and { h = -1e38 } or nil })
   end,
 }

@@ -5,6 +5,7 @@
 --   C = f C + i k v^T;   n = f n + i k;   h = C^T q / max(|n.q|, exp(-m'))
 --   e = e + down((norm(h)*norm.weight + skip*c) * silu(g)),  the norm over each head
 -- m keeps the exponentials in range and changes nothing else.
+local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
@@ -23,11 +24,7 @@ local function check(cfg)
   if cfg.conv_size > 16 then errors.raise(("core mlstm: conv_size = %g, expected at most 16"):format(cfg.conv_size), { status = 2 }) end
 end
 
-local function parameter(shape, init)
-  local p = tensor.new { shape = shape, grad = true }
-  if init then init(p:data(), shape[1], p:size() / shape[1]) end
-  return p
-end
+local parameter = require("mneme.tensor.random").parameters.new
 
 -- The gates: weights begin at 0, the forget gate open, from 3 in the first head to 6 in the last.  Names i, f .weight [H,3E], .bias [H].
 local function gates(H, E)
@@ -45,12 +42,12 @@ end
 
 -- Names norm, up, conv, q, k, v, i, f, outnorm.weight [E], skip [E], down.
 local function layer(cfg, prefix)
-  local d, H, E, block, lecun = cfg.d_model, cfg.n_heads, cfg.expand * cfg.d_model, cfg.qkv_block, nn.init.lecun_normal()
+  local d, H, E, side, lecun = cfg.d_model, cfg.n_heads, cfg.expand * cfg.d_model, cfg.qkv_block, nn.init.lecun_normal()
   local K = E / H
   local norm, up = nn.layer_norm(d, cfg.ln_eps), nn.linear(d, 2 * E, { bias = false, init = lecun })
   local down = nn.linear(E, d, { bias = false, init = lecun })
   local taps = parameter({ E, cfg.conv_size }, nn.init.uniform(1 / math.sqrt(cfg.conv_size)))
-  local w_q, w_k, w_v = parameter({ E, block }, lecun), parameter({ E, block }, lecun), parameter({ E, block }, lecun)
+  local w_q, w_k, w_v = parameter({ E, side }, lecun), parameter({ E, side }, lecun), parameter({ E, side }, lecun)
   local w_gates, b_gates, named, forget = gates(H, E)
   local weight, skip = parameter { E }:fill(1), parameter { E }:fill(1)
   for name, t in pairs { ["conv.weight"] = tensor.view(taps, 0, { E, 1, cfg.conv_size }), ["q.weight"] = w_q, ["k.weight"] = w_k, ["v.weight"] = w_v,
@@ -65,7 +62,7 @@ local function layer(cfg, prefix)
     local T, B = unpack(e:shape())
     local function seen(name, t) return probe and probe(prefix .. name, t) or t end
     local function heads(t, n) return t:reshape(T, B, n, t:size() / (T * B * n)) end
-    local function in_blocks(t, w) return ops.head_linear(heads(t, E / block), w):reshape(T, B, E) end
+    local function in_blocks(t, w) return ops.head_linear(heads(t, E / side), w):reshape(T, B, E) end
     local both = up(norm(e))
     local u, g = both:slice(-1, 0, E), both:slice(-1, E)
     local c
@@ -90,7 +87,7 @@ local function layer(cfg, prefix)
     local h = seen("retrieved", (old + own * v) / sum:abs():maximum(least):clamp(cfg.den_clamp))
     local unit = ops.layer_norm { x = h, weight = ones, bias = zeros, eps = cfg.gn_eps }:reshape(T, B, E)
     return e + down((unit * weight + c * skip) * g:silu())
-  end), forget
+  end), { forget }
 end
 
 return {
@@ -104,26 +101,11 @@ return {
   counts = { expand = 1, conv_size = 2, qkv_block = 1 },
   build = function(cfg)
     check(cfg)
-    local embed, norm = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act }), nn.layer_norm(cfg.d_model, cfg.ln_eps)
-    local layers, states, decays = {}, {}, {}
-    for l = 0, cfg.n_layers - 1 do
-      local prefix = "layers." .. l .. "."
-      local built, forget = layer(cfg, prefix)
-      layers[l + 1], decays[l + 1] = { tostring(l), built }, { forget }
-      for name, axes in pairs { C = "[B,H,K,K]", n = "[B,H,K]", m = "[B,H]", conv = "[B,W,E]" } do states[prefix .. name] = axes end
-    end
     local E = cfg.expand * cfg.d_model
-    return {
-      module = nn.container { { "embed", embed }, { "layers", nn.container(layers) }, { "norm", norm } },
-      d_out = cfg.d_model, states = states, start = { m = -1e38 },
-      sizes = { H = cfg.n_heads, K = E / cfg.n_heads, W = cfg.conv_size - 1, E = E },
-      complexity = { step = "2*L*H*K*K" }, reads = "gated", decays = decays,
-      no_sensitivities = "its rows read several steps, through a convolution, so that more of them feed each element",
-      forward = function(x, done, state, probe)
-        local e, new = embed(x), {}
-        for l = 1, cfg.n_layers do e = layers[l][2](e, cfg.reset and done or nil, state, new, probe) end
-        return norm(e), new
-      end,
-    }
+    return block.stack(cfg, { start = { m = -1e38 }, sizes = { H = cfg.n_heads, K = E / cfg.n_heads, W = cfg.conv_size - 1, E = E },
+      complexity = { step = "2*L*H*K*K" }, reads = "gated",
+      no_sensitivities = "its rows read several steps, through a convolution, so that more of them feed each element" },
+      { C = "[B,H,K,K]", n = "[B,H,K]", m = "[B,H]", conv = "[B,W,E]" }, function(_, prefix) return layer(cfg, prefix) end,
+      { norm = nn.layer_norm(cfg.d_model, cfg.ln_eps) })
   end,
 }

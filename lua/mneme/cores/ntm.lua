@@ -4,6 +4,7 @@
 --   M = M (1 - w e) + w a  with the write head's w, e, a;   r = sum of w M with the read head's w;   y = [h; r] V
 local nn = require "mneme.tensor.nn"
 local recur = require "mneme.tensor.recur"
+local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
 
 local SMALL = 1e-6                       -- of a slot before anything was written (Collier and Beel 2018), and below divisors
@@ -23,11 +24,9 @@ local function address(p, w, M, B, W)
   return sharp / sharp:sum(-1, 1)
 end
 
-local names = { "M", "r", "read", "write" }
-
 -- One layer: a controller with a memory of its own.
-local function layer(d_in, cfg)
-  local D, N, W = cfg.d_model, cfg.slots, cfg.width
+local function layer(d_in, D, cfg)
+  local N, W, starts = cfg.slots, cfg.width, {}          -- starts: by number of environments
   local controller, read_in = nn.linear(d_in, D), nn.linear(W, D, { bias = false })
   local heads, out = nn.linear(D, 2 * (W + 6) + 2 * W), nn.linear(D + W, D)
   local function body(i, s)
@@ -42,8 +41,17 @@ local function layer(d_in, cfg)
     local r = (M * read:reshape(B, N, 1)):sum(1)
     return out(h:concat(r)), { M = M, r = r, read = read, write = w }
   end
+  local function start_of(B)
+    starts[B] = starts[B] or { M = tensor.new { shape = { B, N, W } }:fill(SMALL), r = tensor.new { shape = { B, W } },
+      read = tensor.new { shape = { B, N } }:fill(1 / N), write = tensor.new { shape = { B, N } }:fill(1 / N) }
+    return starts[B]
+  end
   return nn.module({ children = { { "controller", controller }, { "read_in", read_in }, { "heads", heads }, { "out", out } } },
-    function(_, x, done, state, start) return recur(body, { x = controller(x), state = state, done = done, start = start }) end)
+    function(_, x, done, M, r, read, write)
+      local y, s = recur(body, { x = controller(x), state = { M = M, r = r, read = read, write = write }, done = done,
+        start = done and start_of(x:shape()[2]) or nil })
+      return y, s.M, s.r, s.read, s.write
+    end)
 end
 
 return {
@@ -52,33 +60,8 @@ return {
   config = { d_in = 16, d_model = 64, n_layers = 1, slots = 16, width = 16, reset = true },
   counts = { slots = 3, width = 1 },
   build = function(cfg)
-    local D, N, W = cfg.d_model, cfg.slots, cfg.width
-    local axes = { M = "[B,S,W]", r = "[B,W]", read = "[B,S]", write = "[B,S]" }
-    local start = { M = SMALL, read = 1 / N, write = 1 / N }
-    local layers, states, starts = {}, {}, {}                -- starts: by number of environments
-    for n = 0, cfg.n_layers - 1 do
-      layers[n + 1] = { tostring(n), layer(n == 0 and cfg.d_in or D, cfg) }
-      for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = axes[name] end
-    end
-    local function start_of(B)
-      starts[B] = starts[B] or { M = tensor.new { shape = { B, N, W } }:fill(SMALL), r = tensor.new { shape = { B, W } },
-        read = tensor.new { shape = { B, N } }:fill(1 / N), write = tensor.new { shape = { B, N } }:fill(1 / N) }
-      return starts[B]
-    end
-    return {
-      module = nn.container { { "layers", nn.container(layers) } },
-      d_out = D, states = states, sizes = { D = D, S = N, W = W }, start = start, complexity = { step = "9*L*S*W" }, reads = "vector",
-      forward = function(x, done, state, probe)
-        local new, reset = {}, cfg.reset and done or nil
-        for n = 0, cfg.n_layers - 1 do
-          local prefix, before = "layers." .. n .. ".", {}
-          for _, name in ipairs(names) do before[name] = state[prefix .. name] end
-          local y, after = layers[n + 1][2](x, reset, before, reset and start_of(x:shape()[2]) or nil)
-          for _, name in ipairs(names) do new[prefix .. name] = after[name] end
-          x = probe and probe(prefix .. "y", y) or y
-        end
-        return x, new
-      end,
-    }
+    return recurrent.build(cfg, layer, { "M", "r", "read", "write" }, { axes = { M = "[B,S,W]", r = "[B,W]", read = "[B,S]", write = "[B,S]" },
+      shows = "y", sizes = { D = cfg.d_model, S = cfg.slots, W = cfg.width }, complexity = { step = "9*L*S*W" },
+      start = { M = SMALL, read = 1 / cfg.slots, write = 1 / cfg.slots } })
   end,
 }

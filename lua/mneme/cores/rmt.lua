@@ -7,6 +7,7 @@
 -- each a segment of its own; the update runs the sequence in segments.  With sees=rollout it acts as a sequence, and the segment
 -- continues from row to row.
 local nn = require "mneme.tensor.nn"
+local parameter = require("mneme.tensor.random").parameters.new
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -74,10 +75,9 @@ return {
   build = function(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
     local stack, params, weights = layers(cfg)
-    local mem0 = tensor.new { shape = { cfg.mem_slots, cfg.d_model }, grad = true }
-    nn.init.lecun_normal()(mem0:data(), cfg.mem_slots, cfg.d_model)
+    local mem0 = parameter({ cfg.mem_slots, cfg.d_model }, nn.init.lecun_normal())
     return {
-      module = nn.module { leaves = { mem0 }, named = { { "mem0", mem0 } }, children = { { "embed", embed }, { "layers", stack } } },
+      module = nn.module { named = { { "mem0", mem0 } }, children = { { "embed", embed }, { "layers", stack } } },
       d_out = cfg.d_model, states = { mem = "[B,M,D]" },
       sizes = { M = cfg.mem_slots, D = cfg.d_model, H = cfg.n_heads, V = cfg.d_head, S = cfg.segment, W = weights },
       start = { mem = function(mem)

@@ -19,9 +19,5 @@ return {
   doc = "simple recurrent network: a tanh of the input and of the state before (Elman's RNN)",
   source = "Elman 1990; equations as torch.nn.RNN",
   config = { d_in = 16, d_model = 128, n_layers = 1, reset = true },
-  build = function(cfg)
-    local core = recurrent.build(cfg, layer, { "h" })
-    core.complexity = { step = "L*D" }
-    return core
-  end,
+  build = function(cfg) return recurrent.build(cfg, layer, { "h" }, { complexity = { step = "L*D" } }) end,
 }

@@ -6,6 +6,7 @@
 local complex_channels = require "mneme.models.layers.complex_channels"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
+local parameter = require("mneme.tensor.random").parameters.new
 local recur = require "mneme.tensor.recur"
 local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
@@ -29,7 +30,7 @@ end
 local function layer(d_in, d, cfg)
   local N, act = d / 2, cfg.act
   local nu, theta, gate = complex_channels.ring("rtu", cfg, N)
-  local W = complex_channels.parameter({ d, d_in }, nn.init.lecun_normal())
+  local W = parameter({ d, d_in }, nn.init.lecun_normal())
   local run, credit = complex_channels.channels { N = N, B = W, constants = { nu, theta }, scan = not cfg.linear and curved(act, N) or nil,
     rates = function(n, t)
       local lambda, size = complex_channels.polar(n, t)
@@ -53,8 +54,6 @@ return {
   choices = { act = { relu = true, tanh = true } },
   build = function(cfg)
     if cfg.d_model % 2 ~= 0 then errors.raise(("core rtu: d_model = %d, expected an even number: pairs"):format(cfg.d_model), { status = 2 }) end
-    local core = recurrent.build(cfg, layer, { "h" })
-    core.complexity = { step = "2*L*D" }
-    return core
+    return recurrent.build(cfg, layer, { "h" }, { complexity = { step = "2*L*D" } })
   end,
 }

@@ -8,6 +8,7 @@ local complex_channels = require "mneme.models.layers.complex_channels"
 local gate_start = require "mneme.models.gate_start"
 local hippo = require "mneme.models.layers.hippo"
 local nn = require "mneme.tensor.nn"
+local parameter = require("mneme.tensor.random").parameters.new
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -31,7 +32,7 @@ end
 
 -- Names Lambda_re, Lambda_im, log_step [N], B_re, B_im [N,d], C_re, C_im [d,N], D [d].
 local function unit(cfg)
-  local d, N, parameter, lecun = cfg.d_model, cfg.d_state, complex_channels.parameter, nn.init.lecun_normal()
+  local d, N, lecun = cfg.d_model, cfg.d_state, nn.init.lecun_normal()
   local omega, V_re, V_im = hippo(N)
   local re, im, log_step = parameter({ N }):fill(-0.5), parameter { N }, parameter({ N }, nn.init.uniform(0.5))
   for i = 0, N - 1 do

@@ -5,8 +5,8 @@
 -- the first row: this core, which has that row alone.  Factors are 1 on average and up to 2, so that an input that stays the same can make
 -- elements grow: they stay within +-1e12, so that endless episodes are finite.  Nothing is there that core.remember could set, since the factor is 1
 -- with a zero input.
-local complex_channels = require "mneme.models.layers.complex_channels"
 local nn = require "mneme.tensor.nn"
+local parameter = require("mneme.tensor.random").parameters.new
 local recur = require "mneme.tensor.recur"
 local recurrent = require "mneme.models.recurrent"
 local tensor = require "mneme.tensor.tensor"
@@ -24,11 +24,11 @@ end
 -- Names norm, k, q, v, c .weight [m,d_in], eta.weight [1,d_in], theta [m], shortcut, out.
 local function layer(d_in, d, cfg)
   local m, torch = cfg.d_head, nn.init.uniform(1 / math.sqrt(d_in))
-  local W, named = complex_channels.parameter({ 4 * m + 1, d_in }, torch), {}
+  local W, named = parameter({ 4 * m + 1, d_in }, torch), {}
   for i, name in ipairs { "k", "q", "v", "c", "eta" } do
     named[i] = { name .. ".weight", tensor.view(W, (i - 1) * m * d_in, { i < 5 and m or 1, d_in }) }
   end
-  local theta = complex_channels.parameter({ m }, nn.init.uniform(math.sqrt(6 / (ROWS + m))))
+  local theta = parameter({ m }, nn.init.uniform(math.sqrt(6 / (ROWS + m))))
   named[6] = { "theta", theta }
   local norm, shortcut = nn.layer_norm(d_in, cfg.ln_eps), nn.linear(d_in, m, { init = torch })
   local out = nn.linear(m, d, { init = nn.init.uniform(1 / math.sqrt(m)) })
@@ -55,10 +55,8 @@ return {
   checked = "an independent program",
   config = { d_in = 16, d_model = 128, n_layers = 1, d_head = 16, ln_eps = 1e-5, reset = true },
   build = function(cfg)
-    local core = recurrent.build(cfg, layer, { "C" })
-    for name in pairs(core.states) do core.states[name] = "[B,H,V,K]" end
-    core.sizes, core.complexity, core.reads = { H = 1, V = cfg.d_head, K = cfg.d_head }, { step = "3*L*H*V*K" }, "joint"
-    core.no_sensitivities = "keys are divided by their sum, so that rows of all of them feed each element"
-    return core
+    return recurrent.build(cfg, layer, { "C" }, { axes = "[B,H,V,K]", sizes = { H = 1, V = cfg.d_head, K = cfg.d_head },
+      complexity = { step = "3*L*H*V*K" }, reads = "joint",
+      no_sensitivities = "keys are divided by their sum, so that rows of all of them feed each element" })
   end,
 }

@@ -9,9 +9,7 @@ local ops = tensor.ops
 
 local function layer(d_in, d, cfg)
   local gates = { "i", "f", "z", "o" }
-  local wi, wh, named = recurrent.gates(gates, d_in, d)
-  local bias = tensor.new { shape = { 4 * d }, grad = true }
-  for k, gate in ipairs(gates) do named[#named + 1] = { "h" .. gate .. ".bias", tensor.view(bias, (k - 1) * d, { d }) } end
+  local wi, wh, bias, named = recurrent.gates(gates, d_in, d, "h")
   local f = tensor.view(bias, d, { d })
   if cfg.f_bias ~= 0 then f:fill(cfg.f_bias) end
   local run = slstm_cell.new(d, function(h) return (ops.linear(h, wh)) end)
@@ -24,8 +22,6 @@ return {
   source = "Beck et al. 2024, xLSTM, section 2.2, equations 8 to 17, forget gate sigma; without its block of projections",
   config = { d_in = 16, d_model = 128, n_layers = 1, f_bias = 0, remember = "published", reset = true },
   build = function(cfg)
-    local core = recurrent.build(cfg, layer, slstm_cell.states)
-    core.complexity, core.start = { step = "5*L*D" }, { m = slstm_cell.LOWEST }
-    return core
+    return recurrent.build(cfg, layer, slstm_cell.states, { complexity = { step = "5*L*D" }, start = { m = slstm_cell.LOWEST } })
   end,
 }

@@ -1,4 +1,5 @@
 -- slstm_block.lua -- sLSTM in its block: the cell of slstm by heads, behind a short convolution, and a gated feed-forward part.
+local block = require "mneme.models.block"
 local slstm_cell = require "mneme.models.layers.slstm_cell"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
@@ -6,11 +7,7 @@ local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local function parameter(shape, init)
-  local p = tensor.new { shape = shape, grad = true }
-  if init then init(p:data(), shape[1], p:size() / shape[1]) end
-  return p
-end
+local parameter = require("mneme.tensor.random").parameters.new
 
 -- i, f, z, o of x, [.,.,4*d], by matrices [4*d,K] of one block a head and gate; named with a first letter.
 local function by_heads(w, bias, H, K)
@@ -18,9 +15,9 @@ local function by_heads(w, bias, H, K)
 end
 
 -- Names norm1, conv.weight, conv.bias, i, f, z, o .weight [d,K] and .bias [d], ri, rf, rz, ro .weight [d,K], outnorm.weight [d], norm2, up, down.
-local function layer(cfg, l)
+local function layer(cfg, l, prefix)
   local d, H, W, F = cfg.d_model, cfg.n_heads, cfg.conv_size, cfg.d_ffn
-  local K, prefix = d / H, "layers." .. l .. "."
+  local K = d / H
   local small = nn.init.normal(math.sqrt(2 / (5 * d)))
   local taps, conv_bias = parameter({ d, W }, nn.init.uniform(1 / math.sqrt(W))), parameter({ d }, nn.init.uniform(1 / math.sqrt(W)))
   local inward, again, bias, weight = parameter({ 4 * d, K }, small), parameter { 4 * d, K }, parameter { 4 * d }, parameter({ d }):fill(1)
@@ -49,8 +46,7 @@ local function layer(cfg, l)
     return sum
   end
   local decays = { gate_start.keeps("f", tensor.view(bias, d, { d }), nil, of_convolution) }
-  return nn.module({ decays = decays, leaves = { taps, conv_bias, inward, again, bias, weight }, named = named, children = children },
-      function(_, e, done, state, new, probe)
+  return nn.module({ leaves = { taps, conv_bias, inward, again, bias, weight }, named = named, children = children }, function(_, e, done, state, new, probe)
     local T, B = unpack(e:shape())
     local function of(name) return state[prefix .. name] end
     local x = norm1(e)
@@ -64,7 +60,7 @@ local function layer(cfg, l)
     e = e + y * weight
     local both = up(norm2(e))
     return e + down(both:slice(-1, 0, F):gelu() * both:slice(-1, F))
-  end)
+  end), decays
 end
 
 return {
@@ -88,22 +84,8 @@ to the next multiple of 64]],
       errors.raise(("core slstm_block: n_heads = %g, expected a divisor of d_model = %d"):format(cfg.n_heads, cfg.d_model), { status = 2 })
     end
     if cfg.conv_size > 16 then errors.raise(("core slstm_block: conv_size = %g, expected at most 16"):format(cfg.conv_size), { status = 2 }) end
-    local embed, norm = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act }), nn.layer_norm(cfg.d_model, cfg.ln_eps)
-    local layers, states, decays = {}, {}, {}
-    for l = 0, cfg.n_layers - 1 do
-      layers[l + 1] = { tostring(l), layer(cfg, l) }
-      decays[l + 1] = layers[l + 1][2].decays
-      for _, name in ipairs(slstm_cell.states) do states["layers." .. l .. "." .. name] = "[B,D]" end
-      states["layers." .. l .. ".conv"] = "[B,W,D]"
-    end
-    return {
-      module = nn.container { { "embed", embed }, { "layers", nn.container(layers) }, { "norm", norm } }, d_out = cfg.d_model, states = states,
-      start = { m = slstm_cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" }, reads = "vector", decays = decays,
-      forward = function(x, done, state, probe)
-        local e, new = embed(x), {}
-        for l = 1, cfg.n_layers do e = layers[l][2](e, cfg.reset and done or nil, state, new, probe) end
-        return norm(e), new
-      end,
-    }
+    return block.stack(cfg, { start = { m = slstm_cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" },
+      reads = "vector" }, { h = "[B,D]", c = "[B,D]", n = "[B,D]", m = "[B,D]", conv = "[B,W,D]" },
+      function(l, prefix) return layer(cfg, l, prefix) end, { norm = nn.layer_norm(cfg.d_model, cfg.ln_eps) })
   end,
 }

@@ -5,8 +5,8 @@ local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 -- Names q, k, v [H*dh,d], out [d,H*dh].
-local function attention(cfg, n)
-  local H, K, M, prefix = cfg.n_heads, cfg.d_head, cfg.memory, "layers." .. n .. "."
+local function attention(cfg, prefix)
+  local H, K, M = cfg.n_heads, cfg.d_head, cfg.memory
   local init = nn.init.orthogonal(math.sqrt(2), H)
   local function map() return nn.linear(cfg.d_model, H * K, { init = init }) end
   local p = { q = map(), k = map(), v = map() }
@@ -48,25 +48,12 @@ kept: keys and values of the last M tokens, and which of them are of this episod
   },
   counts = { memory = 1 },
   build = function(cfg)
-    local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-    local layers, states = {}, { mask = "[M,B]" }
-    for n = 0, cfg.n_layers - 1 do
-      layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n)) }
-      for _, name in ipairs { "k", "v" } do states["layers." .. n .. "." .. name] = "[B,M,H,K]" end
-    end
-    return {
-      module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
-      d_out = cfg.d_model, states = states, start = { mask = 1 }, reads = "softmax", looks_back = "L*M",
+    return block.stack(cfg, {
+      states = { mask = "[M,B]" }, start = { mask = 1 }, reads = "softmax", looks_back = "L*M",
       sizes = { M = cfg.memory, H = cfg.n_heads, K = cfg.d_head },
       complexity = { step = "2*L*H*K*(min(N, M) + 1)",
                      sequence = "2*L*H*K*(N*(M + 1) - min(N, M)*(2*M + 1 - min(N, M))/2)" },
-      forward = function(x, done, state, probe)
-        local e, new = embed(x), {}
-        done = cfg.reset and done or nil
-        for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe) end
-        new.mask = ops.memory_push_mask { x = e, mask = state.mask, done = done }
-        return e, new
-      end,
-    }
+    }, { k = "[B,M,H,K]", v = "[B,M,H,K]" }, function(_, prefix) return block.new(cfg, attention(cfg, prefix)) end,
+      { after = function(e, done, state, new) new.mask = ops.memory_push_mask { x = e, mask = state.mask, done = done } end })
   end,
 }

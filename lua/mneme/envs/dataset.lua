@@ -178,10 +178,7 @@ local function definition(name)
 end
 
 local function resolve(name, d, given)
-  local settings = {}
-  for _, defaults in ipairs { common, d.config } do
-    for key, value in pairs(defaults) do settings[key] = value end
-  end
+  local settings = tables.merged(common, d.config)
   for key, value in pairs(given) do
     local default = settings[key]
     if default == nil then errors.unknown("setting of data set " .. name, key, tables.keys(settings)) end
@@ -203,10 +200,8 @@ end
 local function new(name, settings)
   if settings ~= nil then errors.need("dataset: the settings", settings, nil, "{ batch = 16, ... }") end
   if type(name) == "table" then
-    local given = {}
-    for key, value in pairs(name) do if key ~= 1 then given[key] = value end end
-    for key, value in pairs(settings or {}) do given[key] = value end
-    name, settings = name[1], given
+    name, settings = name[1], tables.merged(name, settings)
+    settings[1] = nil
   end
   if type(name) ~= "string" then errors.raise "dataset: expected a name, as in mn.dataset(\"listops\", { batch = 16 })" end
   local d = definition(name)

@@ -52,12 +52,13 @@ local function read_settings(what, given)
   for _, key in ipairs { "workers", "codes" } do
     if settings[key] then errors.whole(what, key, settings[key], 1) end
   end
-  if settings.vector ~= nil and settings.vector ~= 1 then errors.usage(("%s: vector=%s, expected 1"):format(what, tostring(settings.vector))) end
-  if settings.vector and (settings.workers or 1) > 1 then errors.usage(("%s: workers=%d, expected 1 with vector=1"):format(what, settings.workers)) end
-  if settings.vector and settings.time_limit then errors.usage(what .. ": time_limit, expected none with vector=1, which counts its steps itself") end
-  if settings.codes and settings.codes > 256 then errors.usage(("%s: codes=%d, expected 1..256"):format(what, settings.codes)) end
+  local function refuse(...) errors.usage(what .. ": " .. (...):format(select(2, ...))) end
+  if settings.vector ~= nil and settings.vector ~= 1 then refuse("vector=%s, expected 1", tostring(settings.vector)) end
+  if settings.vector and (settings.workers or 1) > 1 then refuse("workers=%d, expected 1 with vector=1", settings.workers) end
+  if settings.vector and settings.time_limit then refuse "time_limit, expected none with vector=1, which counts its steps itself" end
+  if settings.codes and settings.codes > 256 then refuse("codes=%d, expected 1..256", settings.codes) end
   if settings.time_limit then errors.whole(what, "time_limit", settings.time_limit, 0) end
-  if settings.timeout and not (settings.timeout > 0) then errors.usage(("%s: timeout=%s, expected seconds"):format(what, tostring(settings.timeout))) end
+  if settings.timeout and not (settings.timeout > 0) then refuse("timeout=%s, expected seconds", tostring(settings.timeout)) end
   return settings, kwargs
 end
 
@@ -299,8 +300,7 @@ function world:step(action, obs, reward, terminated, truncated)
   local space, took = self.actions, self.took
   action = ffi.cast(self.words, action)
   for i = 0, n - 1 do
-    local wrong = space:misfit(action, i)
-    if wrong then errors.raise(("%s: %s"):format(self.id, wrong)) end
+    space:need(self.id, action, i)
     space:take(action, i, took)
     for k = 0, space.size - 1 do at.action[i * space.size + k] = took[k] end
   end

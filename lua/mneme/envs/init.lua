@@ -64,18 +64,13 @@ Env.__index = Env
 
 -- num_envs, seed and time_limit that rebuild.lua sets in place of those of the script.
 local function overridden(settings)
-  if not envs.override then return settings end
-  local changed = {}
-  for _, set in ipairs { settings, envs.override } do
-    for key, value in pairs(set) do changed[key] = value end
-  end
-  return changed
+  return envs.override and tables.merged(settings, envs.override) or settings
 end
 
 -- Without vector=1 of gym.lua: whoever plays a run asks of single copies what those of a vector cannot do.
 local function singly(settings)
-  local others = {}
-  for key, value in pairs(settings or {}) do if key ~= "vector" then others[key] = value end end
+  local others = tables.merged(settings)
+  others.vector = nil
   return others
 end
 
@@ -89,8 +84,7 @@ function envs.of_file(path, own, settings)
   if type(spec) ~= "table" or getmetatable(spec) == Env then
     errors.fail(("%s returns %s, expected the table that mn.env takes"):format(path, type(spec) == "table" and "an mn.env" or tables.in_words(spec)))
   end
-  local copy = {}
-  for key, value in pairs(spec) do copy[key] = value end
+  local copy = tables.merged(spec)
   for key, value in pairs(settings or {}) do
     if key == "num_envs" or key == "seed" or key == "time_limit" then copy[key] = value
     elseif is_table then
@@ -115,9 +109,8 @@ function envs.new(name, settings)
     world = scripted.new(overridden(name))
   else
     if type(name) == "table" then
-      settings = {}
-      for key, value in pairs(name) do if key ~= 1 then settings[key] = value end end
-      name = name[1]
+      settings, name = tables.merged(name), name[1]
+      settings[1] = nil
     end
     if settings ~= nil and type(settings) ~= "table" then
       errors.usage(("env: the settings are a %s, expected a table"):format(type(settings)))
@@ -150,10 +143,7 @@ end
 ---@param changed table num_envs, seed
 ---@return Env
 function Env:again(changed)
-  local settings = {}
-  for _, set in ipairs { self.world.spec or self.settings, { time_limit = self.time_limit }, changed } do
-    for key, value in pairs(set) do settings[key] = value end
-  end
+  local settings = tables.merged(self.world.spec or self.settings, { time_limit = self.time_limit }, changed)
   return self.world.spec and envs.new(settings) or envs.known(self.id, settings)
 end
 

@@ -6,6 +6,7 @@ local spaces = require "mneme.envs.spaces"
 local tables = require "mneme.base.tables"
 
 local C, check = engine.C, engine.check
+local LARGEST = 3.4028234663852886e38         -- that float32 holds
 local dtypes = { [C.MN_F32] = "f32", [C.MN_I32] = "i32", [C.MN_U8] = "u8" }
 
 -- ---- what the numbers of a flat observation are: "cue=down,up place[8] noise[*]" ----
@@ -216,11 +217,9 @@ local function settings_of(what, params, given)
   local settings, known = { num_envs = 8, seed = 1 }, {}
   for i, p in ipairs(params) do known[i], settings[p.name] = p.name, p.default end
   for _, key in ipairs { "num_envs", "seed", "time_limit", "facts" } do known[#known + 1] = key end
-  for key in pairs(given) do
-    local found
-    for _, k in ipairs(known) do found = found or k == key end
-    if not found then errors.unknown("setting of " .. what .. ":", key, known) end
-    settings[key] = given[key]
+  for key, value in pairs(given) do
+    if not tables.has(known, key) then errors.unknown("setting of " .. what .. ":", key, known) end
+    settings[key] = value
   end
   errors.whole(what, "num_envs", settings.num_envs, 1)
   if settings.time_limit then errors.whole(what, "time_limit", settings.time_limit, 0) end
@@ -238,13 +237,12 @@ local function new(name, given)
   local number, level = find(name)
   if level and (given.level or level) ~= level then
     errors.usage(("%s: level=%s, expected %s, which its ID says"):format(name, tostring(given.level), level))
-  elseif level then
-    local all = { level = level }
-    for key, value in pairs(given) do all[key] = value end
-    given = all
+  elseif level then given = tables.merged({ level = level }, given) end
+  local function told(of)                        -- what its file says; "": nothing
+    local text = C["mn_env_" .. of](number)
+    return text ~= nil and ffi.string(text) or ""
   end
-  local what = ffi.string(C.mn_env_name(number))
-  local params = read_params(ffi.string(C.mn_env_params(number)))
+  local what, params = told "name", read_params(told "params")
   local settings = settings_of(what, params, given)
   local values = ffi.new("double[?]", #params + 1)
   local text
@@ -266,19 +264,16 @@ local function new(name, given)
   for _, p in ipairs(params) do defaults[p.name] = p.default end
   local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {},
-    settable = C.mn_env_settable(number) ~= nil and read_facts(ffi.string(C.mn_env_settable(number))) or {},
-    to_know = C.mn_env_to_know(number) ~= nil and read_to_know(ffi.string(C.mn_env_to_know(number))) or {},
-    needs = C.mn_env_needs(number) ~= nil and ffi.string(C.mn_env_needs(number)) or nil,
-    outcomes = C.mn_env_outcomes(number) ~= nil and words(ffi.string(C.mn_env_outcomes(number))) or {},
-    actions = spaces.of_vec(vec, words(ffi.string(C.mn_env_actions(number)))), codes = C.mn_vec_codes(vec) }, World)
+    settable = read_facts(told "settable"), to_know = read_to_know(told "to_know"), needs = C.mn_env_needs(number) ~= nil and told "needs" or nil,
+    outcomes = words(told "outcomes"), actions = spaces.of_vec(vec, words(told "actions")), codes = C.mn_vec_codes(vec),
+    rules = C.mn_env_rules(number) ~= nil and told "rules" or nil }, World)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end
-  local observes = not settings.facts and C.mn_env_observes(number) or nil     -- facts=1 adds others
-  world.groups = groups_of(what, observes ~= nil and ffi.string(observes) or nil, world, settings)
+  world.groups = groups_of(what, not settings.facts and C.mn_env_observes(number) ~= nil and told "observes" or nil, world, settings)     -- facts=1 adds others
   world.own_limit = settings.time_limit == nil             -- nobody gave another
-  local rules, filled = C.mn_env_rules(number), ffi.new "mn_reference"
+  local filled = ffi.new "mn_reference"
   C.mn_vec_reference(vec, filled)
-  world.rules, world.reference = rules ~= nil and ffi.string(rules) or nil, reference_of(filled)
+  world.reference = reference_of(filled)
   settings.time_limit = C.mn_vec_time_limit(vec)
   local pointer = world.dtype == "u8" and "const uint8_t *" or "const float *"
   world.ended = { score = C.mn_vec_score(vec), ret = C.mn_vec_return(vec),
@@ -362,32 +357,18 @@ local CARDS = 52
 local decks = { repeat_first = { easy = 1, medium = 8, hard = 16 }, autoencode = { easy = 1, medium = 2, hard = 3 } }
 local levels = { repeat_previous = { easy = 4, medium = 32, hard = 64 }, selective_copy = { easy = 20, medium = 72, hard = 272 } }
 
-local function corridor(s) return s.corridor, ("the corridor is %d"):format(s.corridor) end
 local function own_or(s, value, level) return value > 0 and value or level[s.level] end
+local corridor = { function(s) return s.corridor end, "the corridor is %d" }
 
+-- By the settings, and in words.
 local horizons = {
   tmaze = corridor, tmaze_bakker = corridor, tmaze_passive = corridor,
-  tmaze_active = function(s) return s.corridor + 1, ("the cue is asked for %d steps later"):format(s.corridor + 1) end,
-  memory_chain = function(s)
-    local n = math.max(1, s.memory_length - 1)
-    return n, ("the bits are asked for %d steps later"):format(n)
-  end,
-  repeat_first = function(s)
-    local n = own_or(s, s.decks, decks.repeat_first) * CARDS - 1
-    return n, ("the first card is asked for %d steps later"):format(n)
-  end,
-  repeat_previous = function(s)
-    local n = own_or(s, s.k, levels.repeat_previous) - 1
-    return n, ("a card is asked for %d steps later"):format(n)
-  end,
-  autoencode = function(s)
-    local n = 2 * CARDS * own_or(s, s.decks, decks.autoencode)
-    return n, ("the first card is asked for %d steps later"):format(n)
-  end,
-  selective_copy = function(s)
-    local n = own_or(s, s.length, levels.selective_copy)
-    return n, ("the first symbol is asked for up to %d steps later"):format(n)
-  end,
+  tmaze_active = { function(s) return s.corridor + 1 end, "the cue is asked for %d steps later" },
+  memory_chain = { function(s) return math.max(1, s.memory_length - 1) end, "the bits are asked for %d steps later" },
+  repeat_first = { function(s) return own_or(s, s.decks, decks.repeat_first) * CARDS - 1 end, "the first card is asked for %d steps later" },
+  repeat_previous = { function(s) return own_or(s, s.k, levels.repeat_previous) - 1 end, "a card is asked for %d steps later" },
+  autoencode = { function(s) return 2 * CARDS * own_or(s, s.decks, decks.autoencode) end, "the first card is asked for %d steps later" },
+  selective_copy = { function(s) return own_or(s, s.length, levels.selective_copy) end, "the first symbol is asked for up to %d steps later" },
 }
 
 ---The steps between an observation and its last use.
@@ -397,8 +378,10 @@ local horizons = {
 ---@return string? words "the corridor is 200"
 local function horizon(id, settings)
   local name = id:match "^(.-)%-v%d+$" or id
-  local f = horizons[name]
-  if f and C.mn_env_find(name) >= 0 then return f(settings) end
+  local known = C.mn_env_find(name) >= 0 and horizons[name]
+  local steps = known and known[1](settings)
+  if steps then return steps, known[2]:format(steps) end
 end
 
-return { new = new, list = list, find = find, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of, no_facts = no_facts }
+return { new = new, list = list, find = find, facts = facts, number_of = number_of, horizon = horizon, groups = groups_of, fact = fact_of,
+  no_facts = no_facts, LARGEST = LARGEST }

@@ -22,12 +22,17 @@ local C = engine.C
 local world = {}
 world.__index = world
 
-local known = { "observation", "dtype", "codes", "actions", "reset", "step", "draw", "see", "rules", "chance", "memoryless", "best", "truth", "to_know",
-  "action_mask", "observes", "settable", "set", "outcomes", "outcome", "name", "num_envs", "seed", "time_limit" }
+local MEMBERS = [[observation dtype codes actions reset step draw see rules chance memoryless best truth to_know action_mask observes settable set
+  outcomes outcome name num_envs seed time_limit]]
+local a_table, a_function, a_text = { "table", "a table" }, { "function", "a function" }, { "string", "a text" }
+local types = { observation = a_table, reset = a_function, step = a_function, draw = a_function, see = a_function, truth = a_function, set = a_function,
+  outcome = a_function, action_mask = a_function, rules = a_text, name = a_text, settable = a_table,
+  observes = { "string", "a text: \"cue[4] asked\"" } }
+local needed = { observation = true, reset = true, step = true }
 local BLOCK, FIRST_STREAM = 64, 2 ^ 31       -- Lua environments use the streams from there on
 local KIND = "mn_lua2"                       -- what saved bytes begin with
 local KINDS = { mn_lua1 = true, mn_lua2 = true }      -- what can be restored: the first wrote a shared table twice
-local LARGEST = 3.4028234663852886e38         -- that float32 holds
+local LARGEST = native.LARGEST
 local MOST_ENVS, MOST_NUMBERS = 2 ^ 20, 2 ^ 28
 
 -- ---- saving ----
@@ -64,24 +69,13 @@ local example = "an environment is { observation = {16}, actions = 4, reset = fu
   .. "step = function(self, action, random) }"
 
 local function check_spec(spec)
-  for key in pairs(spec) do
-    local found
-    for _, k in ipairs(known) do found = found or k == key end
-    if not found then errors.unknown("key of an environment:", key, known) end
-  end
-  for key, kind in pairs { observation = "table", reset = "function", step = "function" } do
-    if type(spec[key]) ~= kind then
-      errors.usage(("env: %s is a %s, expected a %s"):format(key, type(spec[key]), kind), example)
+  errors.members("an environment", spec, MEMBERS)
+  for key, kind in pairs(types) do
+    if type(spec[key]) ~= kind[1] and (spec[key] ~= nil or needed[key]) then
+      errors.usage(("env: %s is a %s, expected %s"):format(key, type(spec[key]), kind[2]), needed[key] and example)
     end
   end
-  for _, key in ipairs { "draw", "see", "truth", "set", "outcome", "action_mask" } do
-    local kind = type(spec[key])
-    if kind ~= "nil" and kind ~= "function" then
-      errors.usage(("env: %s is a %s, expected a function"):format(key, kind))
-    end
-  end
-  if spec.rules ~= nil and type(spec.rules) ~= "string" then errors.usage(("env: rules is a %s, expected a text"):format(type(spec.rules))) end
-  if spec.settable and type(spec.settable) ~= "table" then errors.usage(("env: settable is a %s, expected a table"):format(type(spec.settable))) end
+  if spec.name == "" then errors.usage "env: name is empty, expected a text" end
   for name, kind in pairs(type(spec.to_know) == "table" and spec.to_know or {}) do
     if type(kind) ~= "string" or not native.fact(name, kind) then
       errors.usage(("env: to_know.%s is %s, expected \"class\", \"number\", \"action\" or \"action@FACT\""):format(tostring(name), tostring(kind)))
@@ -89,9 +83,6 @@ local function check_spec(spec)
   end
   if spec.to_know ~= nil and (type(spec.to_know) ~= "table" or not spec.truth) then
     errors.usage "env: to_know names facts of truth, expected { cue = \"class\" } and the function truth"
-  end
-  if spec.observes ~= nil and type(spec.observes) ~= "string" then
-    errors.usage(("env: observes is a %s, expected a text: \"cue[4] asked\""):format(type(spec.observes)))
   end
   if (spec.settable == nil) ~= (spec.set == nil) then
     errors.usage "env: settable and set go together: what can be changed from outside, and the function that does it"
@@ -121,16 +112,6 @@ local function check_spec(spec)
         "{ card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = \"u8\" } }")
     end
   end
-  if spec.name ~= nil and (type(spec.name) ~= "string" or spec.name == "") then
-    errors.usage(("env: name is %s, expected a text"):format(spec.name == "" and "empty" or "a " .. type(spec.name)))
-  end
-end
-
--- What a memory may know, in the order of the names.
-local function read_to_know(list)
-  local facts = {}
-  for i, name in ipairs(tables.keys(list)) do facts[i] = native.fact(name, list[name]) end
-  return facts
 end
 
 -- Settable facts in the order of their names, as envs/init.lua has them.
@@ -150,23 +131,25 @@ end
 
 ---@class EnvSpec an environment whose rules are Lua functions; self is an empty table, new for each episode, random() is uniform in [0,1),
 ---random(n) one of 1..n
----@field observation (integer[]|table<string, table>)? sizes of one observation's axes; or several arrays by name: observation_parts.lua
----@field actions (integer|string[]|Space)? how many, their names, or mn.box, mn.multi_discrete
+---@field observation (integer[]|table<string, table>)? { 16 }: sizes of one observation's axes; or several arrays by name, and obs is a table of these
+---names: { card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = "u8" }, place = { 3 } } (observation_parts.lua)
+---@field actions (integer|string[]|Space)? how many, their names, or mn.box, mn.multi_discrete, whose actions are lists; they count from 0
 ---@field reset (fun(self: table, random: fun(n: integer?): number): number[])? gives the first observation, a flat list, or lists by name
 ---@field step (fun(self: table, action: integer|number[], random: fun(n: integer?): number): number[], number, boolean?, number?)? gives observation,
----reward, whether the episode is over, score
----@field draw fun(self: table, view: Canvas)?
+---reward, whether the episode is over, score, which is 0..1 and counts where an episode ends
+---@field draw fun(self: table, view: Canvas)? draws the state
 ---@field see fun(observation: number[], view: Canvas)? draws an observation for a person who plays, who may not see the state
 ---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
 ---@field chance (number|fun(): number)? the mean score of random actions
 ---@field memoryless (number|fun(): number)? of the best policy that knows the present observation alone
 ---@field best (number|fun(): number)? of a perfect memory
----@field action_mask (fun(self: table): boolean[]|number[])? which actions are allowed now
+---@field action_mask (fun(self: table): boolean[]|number[])? which actions are allowed now; agents draw no other
 ---@field truth (fun(self: table): table<string, number>)? hidden facts
----@field to_know table<string, string>? facts of truth that a memory may know: { cue = "class", place = "number" }
+---@field to_know table<string, string>? facts of truth that a memory may know, for mneme probe: { cue = "class", place = "number" }; "action": a class
+---that is the right action now (below 0: none), "action@FACT": where FACT is 0
 ---@field observes string? what the numbers of a flat observation are: "sign[4] asked", or "place=x,y rest[*]"
 ---@field settable table? facts of truth that set changes: { cue = { "up", "down" }, place = { 0, 9, whole = true } }
----@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; nil: not now
+---@field set (fun(self: table, name: string, value: number): number[]?)? gives the new observation; value: a number, of words which, from 0; nil: not now
 ---@field outcomes string[]? what an episode can have reached when it ends: { "key", "door" }
 ---@field outcome (fun(self: table): table<string, boolean|number>)? what the episode that ends here has reached: { key = true }
 ---@field name string?
@@ -176,27 +159,9 @@ end
 ---@field seed integer? 1
 ---@field time_limit integer? 0: none
 
----An environment made of Lua functions.
----  observation = {16}      sizes of one observation's axes; or { card = { 2, codes = 52 }, eye = { 64, 64, 3, dtype = "u8" }, place = { 3 } }:
----                          several arrays, and obs is a table of these names
----  actions = 4             how many, a list of their names, or mn.box { low = -1, high = 1 }, mn.multi_discrete { 3, 2 }: then step gets a list
----  reset = function(self, random) return obs end         self: an empty table, new for each episode
----  step = function(self, action, random) return obs, reward, terminated, score end
----  draw = function(self, view) end                        optional: the state
----  see = function(observation, view) end                  optional: draws what a player may see; rules = "one sentence"
----  action_mask = function(self) return { true, false, true } end    optional: which actions are allowed now; agents draw no other
----  truth = function(self) return { name = number } end    optional
----  chance = 0.25, memoryless = 0.5, best = 1             the mean scores of random actions, no memory, a perfect memory: what is known
----  to_know = { cue = "class", place = "number" }          facts of truth that a memory may know, for mneme probe; "action": a class that
----                                                         is the right action now (below 0: none), "action@FACT": where FACT is 0
----  observes = "sign[4] asked"                           what the numbers of an observation are, for panels
----  settable = { cue = { "up", "down" }, place = { 0, 9, whole = true } }     facts of truth that set changes, and
----  set = function(self, name, value) return obs end      value: a number, of words which, from 0; nil: not now
----  outcomes = { "key", "door" }, outcome = function(self) return { key = true } end     what an episode has reached when it ends
----obs is a flat list of numbers; actions count from 0; random() is uniform in [0,1), random(n) one of
----1..n; score is 0..1 and counts where an episode ends.  What self holds must be numbers, strings,
----booleans and plain tables, so that it can be saved.  pairs() takes keys in a fixed order in these functions.
----@param spec table and dtype = "f32"|"u8", codes = n (u8 whose numbers are one of 0 .. n-1), name = "lua", num_envs = 8, seed = 1, time_limit = 0
+---An environment made of Lua functions.  What self holds must be numbers, strings, booleans and plain tables, so that it can be saved.  pairs() takes
+---keys in a fixed order in these functions.
+---@param spec EnvSpec
 function world.new(spec)
   check_spec(spec)
   local name, size = spec.name or "lua", 1
@@ -230,8 +195,9 @@ function world.new(spec)
     dtype = not parts and dtype or "f32", codes = not parts and spec.codes or nil, shape = parts and { size } or spec.observation, size = size,
     parts = parts, one = one, row = {}, actions = actions, took = actions:room(1),
     words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"), rules = spec.rules, reference = reference.of_script(spec),
-    settable = read_facts(spec.settable or {}), to_know = read_to_know(spec.to_know or {}), outcomes = spec.outcomes or {},
+    settable = read_facts(spec.settable or {}), to_know = {}, outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(number .. "[?]", n * size), pointer = ffi.typeof(number .. " *") }, world)
+  for i, fact in ipairs(tables.keys(spec.to_know or {})) do self.to_know[i] = native.fact(fact, spec.to_know[fact]) end
   self.groups = parts or native.groups(name, spec.observes, self, settings)
   self.ended = { final_obs = ffi.new(number .. "[?]", n * size), score = ffi.new("float[?]", n), ret = ffi.new("float[?]", n),
     length = ffi.new("int32_t[?]", n) }
@@ -337,14 +303,6 @@ function world:reset(obs, seed)
   for i = 0, self.settings.num_envs - 1 do self:start(i, obs) end
 end
 
-function world:check_step(action)
-  for i = 0, self.settings.num_envs - 1 do
-    if not self.envs[i].self then errors.raise(self.what .. ": step before reset") end
-    local wrong = self.actions:misfit(action, i)
-    if wrong then errors.raise(("%s: %s"):format(self.what, wrong)) end
-  end
-end
-
 -- From now on what the episodes that end have reached: a byte for each outcome.
 function world:keep_outcomes()
   self.reached = self.reached or ffi.new("uint8_t[?]", self.settings.num_envs * #self.outcomes)
@@ -366,7 +324,10 @@ end
 
 function world:step(action, obs, reward, terminated, truncated)
   action = ffi.cast(self.words, action)
-  self:check_step(action)
+  for i = 0, self.settings.num_envs - 1 do
+    self:need_reset(i, "step")
+    self.actions:need(self.what, action, i)
+  end
   obs = ffi.cast(self.pointer, obs)
   local limit, size, ended = self.settings.time_limit, self.size, self.ended
   for i = 0, self.settings.num_envs - 1 do

@@ -146,6 +146,15 @@ function Space:misfit(p, i)
   end
 end
 
+---Refuse action i where it is not one of the space.
+---@param what string the environment
+---@param p ffi.cdata* actions
+---@param i integer
+function Space:need(what, p, i)
+  local wrong = self:misfit(p, i)
+  if wrong then errors.raise(("%s: %s"):format(what, wrong)) end
+end
+
 ---A random action of the space; without bounds within -1..1.
 ---@param p ffi.cdata* actions
 ---@param i integer which of them, from 0
@@ -207,8 +216,7 @@ function Space:gather(id, n, actions, into)
       end
       into[(i - 1) * size + k - 1] = a[k]
     end
-    local wrong = self:misfit(into, i - 1)
-    if wrong then errors.raise(("%s: %s"):format(id, wrong)) end
+    self:need(id, into, i - 1)
   end
   return into
 end
@@ -269,9 +277,7 @@ end
 ---@return Space
 function spaces.box(given)
   errors.need("box", given, nil, "mn.box { low = -1, high = 1, shape = { 2 } }")
-  for key in pairs(given) do
-    if key ~= "low" and key ~= "high" and key ~= "shape" and key ~= "names" then errors.unknown("key of box:", key, { "low", "high", "shape", "names" }) end
-  end
+  errors.members("box", given, "low high shape names")
   local n = 1
   if given.shape ~= nil and type(given.shape) ~= "table" then errors.usage(("box: shape is %s, expected { 2 }"):format(tables.in_words(given.shape))) end
   for k, size in ipairs(given.shape or {}) do n = n * errors.whole("box", ("shape[%d]"):format(k), size, 1) end

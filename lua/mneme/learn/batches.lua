@@ -6,6 +6,7 @@ local tensor = require "mneme.tensor.tensor"
 local ffi = require "ffi"
 local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
 
@@ -28,10 +29,9 @@ local ops = tensor.ops
 local makers, batches = {}, {}
 
 -- The first T rows of what the pieces computed.
-local function joined(name)
-  return function(l) return ops.slice(l:sequence(name), { to = l.T }) end
+for _, name in ipairs { "logits", "values", "core_output" } do
+  makers[name] = function(l) return ops.slice(l:sequence(name), { to = l.T }) end
 end
-for _, name in ipairs { "logits", "values", "core_output" } do makers[name] = joined(name) end
 
 ---A window on rows from .. to-1 of a sequence.
 ---@param t Tensor a leaf
@@ -46,6 +46,19 @@ function batches.window(t, from, to, timed)
   return w
 end
 
+---What an agent is told of the step before, through f.
+---@param previous table<string, Tensor>?
+---@param f fun(t: Tensor, name: string): Tensor
+---@return table<string, Tensor>? nil: it is told nothing
+function batches.told(previous, f)
+  local all
+  for name, t in pairs(previous or {}) do
+    all = all or {}
+    all[name] = f(t, name)
+  end
+  return all
+end
+
 -- The first T rows of a buffer.
 local function rows(l, t) return batches.window(t, 0, l.T) end
 function makers.policy(l, batch) return l.agent:distribution(batch.logits) end
@@ -57,37 +70,24 @@ function makers.live(l)
   l.live_read = true
   return l.live
 end
-function makers.previous(l)
-  local previous
-  for name, t in pairs(l.previous or {}) do
-    previous = previous or {}
-    previous[name] = rows(l, t)
-  end
-  return previous
-end
+function makers.previous(l) return batches.told(l.previous, function(t) return rows(l, t) end) end
 
 -- Computed again: pieces of a rollout hand the core windows of their own lengths.
 function makers.features(l, batch) return l.agent:features(batch.observations, batch.previous) end
 
-local function compute_returns(batch, l)
-  batch.returns, batch.advantages = ops.lambda_returns { rewards = l.rewards, values = l:sequence "values", done = l.done,
-    gamma = l.gamma, lambda = l.lambda }
+for _, name in ipairs { "returns", "advantages" } do
+  makers[name] = function(l, batch)
+    batch.returns, batch.advantages = ops.lambda_returns { rewards = l.rewards, values = l:sequence "values", done = l.done,
+      gamma = l.gamma, lambda = l.lambda }
+    return rawget(batch, name)
+  end
 end
-function makers.returns(l, batch)
-  compute_returns(batch, l)
-  return batch.returns
-end
-function makers.advantages(l, batch)
-  compute_returns(batch, l)
-  return batch.advantages
-end
-
-local known = { "observations", "done", "previous", "actions", "rewards", "features", "core_output", "logits", "policy", "values", "returns", "advantages",
-  "old_log_probs", "old_values", "live" }
 
 -- Reading what is not there is an error, but for `previous` and `live`, which not every agent and environment has.
 local function missing(name)
-  if name ~= "previous" and name ~= "live" then errors.unknown("field of batch:", name, known) end
+  if name ~= "previous" and name ~= "live" then
+    errors.unknown("field of batch:", name, tables.keys(tables.merged(makers, { old_log_probs = 1, old_values = 1 })))
+  end
 end
 
 ---The rollout that a learner has just made.
@@ -241,6 +241,20 @@ batches.checkpoint = M
 ---Does it learn from each step by itself, so that none can be left out (live)?
 ---@return boolean
 function M:every_step() return self.acts == "values" end
+
+---Of a class that acts by Q values: the share of random actions at a step of the training.  It falls along a line from epsilon_start to
+---epsilon_end, over the share epsilon_decay of the training.
+---@param step number
+function M:explore(step)
+  local done = self:share_done(step)
+  if not done and self.epsilon_start ~= self.epsilon_end then
+    errors.raise(self.what .. ": epsilon_decay needs to know how long training is: cfg has no steps")
+  end
+  local left = self.epsilon_decay > 0 and math.max(0, 1 - (done or 1) / self.epsilon_decay) or 0
+  engine.wait()
+  self.epsilon_at = self.epsilon_at or self.epsilon:data()
+  self.epsilon_at[0] = self.epsilon_end + (self.epsilon_start - self.epsilon_end) * left
+end
 
 -- The environments as one row of bytes each, zeros after the shorter ones.
 local function saved_worlds(env)

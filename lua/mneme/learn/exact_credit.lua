@@ -82,8 +82,7 @@ end
 ---@param leaves table<table, Tensor[]>? in place of S, by kind: those of a minibatch
 ---@return table<string, Tensor>
 function Sensitivities:with_past(state, leaves)
-  local whole = {}
-  for name, t in pairs(state) do whole[name] = t end
+  local whole = tables.merged(state)
   for _, kind in ipairs(self.kinds) do
     local group = kind.group
     for part, S in ipairs(leaves and leaves[kind] or kind.S) do

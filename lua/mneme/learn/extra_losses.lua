@@ -8,7 +8,6 @@ local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local extra_losses = {}
-local known = { "aux", "modules" }
 
 -- A tensor of one element, whose value is logged; `f` gave it.
 local function check_scalar(what, t, f)
@@ -45,9 +44,7 @@ end
 function extra_losses.read(what, extra, of_class)
   extra = extra or {}
   errors.need(what .. ": the fourth argument", extra, nil, "{ aux = function(batch) ... end }")
-  for key in pairs(extra) do
-    if key ~= known[1] and key ~= known[2] then errors.unknown(("key of the fourth argument of %s:"):format(what), key, known) end
-  end
+  errors.members("the fourth argument of " .. what, extra, "aux modules")
   local all, module = {}, { leaves = {}, named = {}, children = {} }
   for _, modules in ipairs { of_class or {}, extra.modules or {} } do
     errors.need(what .. ": modules", modules, nil, "{ NAME = mn.nn.linear(...) }")

@@ -89,18 +89,7 @@ end
 
 -- ---- mn.on_policy ----
 
--- A learner that acts, from its settings and its loss.  A2C and PPO are made with it.
---   local reinforce = mn.on_policy {
---     doc = "policy gradients with a baseline", source = "Williams 1992",
---     config = { num_steps = 128, lr = 1e-3 },
---     loss = function(self, batch)
---       local chosen = mn.pick(mn.log_softmax(batch.logits), batch.actions)
---       local policy = -(chosen * (batch.returns - mn.detach(batch.values))):mean()
---       local value = (batch.returns - batch.values):square():mean()
---       return policy + self.value_coef * value, { policy_loss = policy, value_loss = value }
---     end,
---   }
---   reinforce(cfg, env, agent):train()
+-- A learner that acts, from its settings and its loss (docs/write-a-learner.md).  A2C and PPO are made with it.
 ---@class Learner a kind of learner, such as mn.learners.ppo
 ---@overload fun(cfg: table, env: Env, agent: Agent, extra: table?): OnPolicy
 ---@field name string?
@@ -132,8 +121,7 @@ end
 
 -- The base's settings, but for those that it goes `without`, with those of the definition over them; new ones become settings of scripts.
 local function settings_of(what, base, config, about, without)
-  local defaults = {}
-  for key, value in pairs(base.defaults) do defaults[key] = value end
+  local defaults = tables.merged(base.defaults)
   for _, key in ipairs(without) do
     if defaults[key] == nil then errors.unknown("key of without of " .. what .. ":", tostring(key), tables.keys(base.defaults)) end
     defaults[key] = nil
@@ -164,8 +152,8 @@ function learners.define(d)
   local on_policy = require "mneme.learn.on_policy"
   local base = type(d) == "table" and type(d.base) == "table" and d.base or on_policy
   check_definition(d, base)
-  local class = {}
-  for key, value in pairs(d) do if key ~= "base" and key ~= "config" and key ~= "about" and key ~= "without" then class[key] = value end end
+  local class = tables.merged(d)
+  class.base, class.config, class.about, class.without = nil, nil, nil, nil
   -- What a variant sets up comes after what its base does, which it may call itself, too: a class does it once for each learner.
   if d.setup then
     local own, before = d.setup, base.setup
@@ -179,11 +167,7 @@ function learners.define(d)
   end
   if d.modules and base ~= on_policy then
     function class.modules(self)
-      local all = {}
-      for _, part in ipairs { base.modules(self) or {}, d.modules(self) or {} } do
-        for name, one in pairs(part) do all[name] = one end
-      end
-      return all
+      return tables.merged(base.modules(self), d.modules(self))
     end
   end
   class.defaults = settings_of(d.name or "on_policy", base, d.config or {}, d.about or {}, d.without or {})

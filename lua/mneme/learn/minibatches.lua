@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local format = require("mneme.base.lazy") "mneme.base.format"
 local ranks = require "mneme.tensor.ranks"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
@@ -65,11 +66,9 @@ function Sequences:state_leaves(n)
   local core = learner.agent.core
   local state = core:initial(n)
   for name, leaf in pairs(state) do
-    local shape, axis, outer, item, blocks = leaf:shape(), core:batch_axis(name), 1, 4, {}
-    for i = 1, axis - 1 do outer = outer * shape[i] end
-    for i = axis + 1, #shape do item = item * shape[i] end
+    local blocks, shape, axis = {}, leaf:shape(), core:batch_axis(name)
     for k, piece in ipairs(self.pieces) do blocks[k] = piece.state[name]:data() end
-    add(self, blocks, outer, item, leaf, n)
+    add(self, blocks, tables.product(shape, 1, axis - 1), 4 * tables.product(shape, axis + 1), leaf, n)
   end
   return state
 end

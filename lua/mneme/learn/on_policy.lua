@@ -23,6 +23,7 @@ local plan = require "mneme.tensor.plan"
 local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
 local exact_credit = lazy "mneme.learn.exact_credit"
+local tables = require "mneme.base.tables"
 local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
@@ -66,12 +67,8 @@ OnPolicy.defaults = {
 
 -- Windows on what the agent is given in rows first .. to-1: observations, resets, the previous action and reward.
 local function inputs(self, first, to, timed)
-  local previous
-  for name, t in pairs(self.previous or {}) do
-    previous = previous or {}
-    previous[name] = batches.window(t, first, to, timed)
-  end
-  return batches.window(self.inputs, first, to, timed), batches.window(self.resets, first, to, timed), previous
+  local function rows(t) return batches.window(t, first, to, timed) end
+  return rows(self.inputs), rows(self.resets), batches.told(self.previous, rows)
 end
 
 ---What acting computes, recorded as a plan: each row is what a call of one step gives.  With a tape, unless the class says otherwise or the
@@ -383,9 +380,8 @@ end
 ---@return table
 function OnPolicy:describe()
   local about, env = self.agent:describe(), self.env
-  about.env, about.task, about.env_of_script = env.id, {}, env.world.vec == nil or nil     -- see rebuild.lua
-  for key, value in pairs(env.settings) do about.task[key] = value end
-  about.task.num_envs = self.num_envs
+  about.env, about.env_of_script = env.id, env.world.vec == nil or nil     -- see rebuild.lua
+  about.task = tables.merged(env.settings, { num_envs = self.num_envs })
   about.own_limit, about.reference, about.packages = env.world.own_limit or nil, env.reference, env.world.packages
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
     num_steps = self.T }

@@ -63,9 +63,7 @@ end
 ---@return table<string, Tensor>
 function stored.state_dict(folder, options)
   if type(folder) ~= "string" then errors.raise(("run.state_dict: the folder is a %s, expected a text"):format(type(folder))) end
-  for key in pairs(options or {}) do
-    if key ~= "step" and key ~= "best" then errors.unknown("option of run.state_dict:", tostring(key), tables.keys { step = 1, best = 1 }) end
-  end
+  errors.members("run.state_dict", options or {}, "step best")
   return stored.of(stored.checkpoint(folder, options))
 end
 

@@ -31,7 +31,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local gate_start = require "mneme.models.gate_start"
 local core_size = require "mneme.models.core_size"
-local outcome = require("mneme.runs.run_folder").outcome
+local run_folder = require "mneme.runs.run_folder"
 local format = lazy "mneme.base.format"
 local progress = require "mneme.base.progress"
 local random = require "mneme.tensor.random"
@@ -44,8 +44,7 @@ local rehearsal = lazy "mneme.envs.rehearsal"
 local resources = require "mneme.runs.resources"
 local runs = require "mneme.runs.run"
 local schedule = require("mneme.runs.learner_settings").schedule
-local starts = require("mneme.runs.run_folder").starts
-local C = engine.C
+local C, outcome, starts = engine.C, run_folder.outcome, run_folder.starts
 
 ---@class Observer what watches a training; each method may be missing
 ---@field before? fun(self, step: number, counters: fun(): table) before an update; counters: what a checkpoint would hold of it

@@ -61,10 +61,7 @@ local function make_minibatch(self)
   local m = { x = leaf(self.inputs), resets = leaf(self.resets), actions = leaf(self.played), log_probs = leaf(self.log_probs),
     values = leaf(self.values), advantages = leaf(self.advantages), returns = leaf(self.returns),
     state = self.sequences:state_leaves(n), sensitivities = self.past and self.sequences:sensitivity_leaves(n), n = n }
-  for name, t in pairs(self.previous or {}) do
-    m.previous = m.previous or {}
-    m.previous[name] = leaf(t)
-  end
+  m.previous = batches.told(self.previous, leaf)
   m.live = self.live and leaf(self.live)
   if self.extra.terms[1] or self.loss ~= PPO.loss then m.done, m.rewards = leaf(self.done), leaf(self.rewards) end
   return m

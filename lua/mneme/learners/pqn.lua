@@ -8,7 +8,6 @@ local batches = require "mneme.learn.batches"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local exploration = require "mneme.learn.exploration"
 local minibatches = require "mneme.learn.minibatches"
 local on_policy = require "mneme.learn.on_policy"
 local plan = require "mneme.tensor.plan"
@@ -56,7 +55,7 @@ end
 
 ---Act, with the epsilon of this share of the training.
 function PQN:rollout()
-  exploration.set(self, self.step)
+  self:explore(self.step)
   on_policy.rollout(self)
 end
 
@@ -91,10 +90,7 @@ local function make_minibatch(self)
   local m = { x = leaf "inputs", resets = leaf "resets", done = leaf "done", actions = leaf "played", rewards = leaf "rewards", n = n,
     returns = self.returns and self.sequences:leaf_of(self.returns, n), state = self.sequences:state_leaves(n),
     sensitivities = self.past and self.sequences:sensitivity_leaves(n) }
-  for name, t in pairs(self.previous or {}) do
-    m.previous = m.previous or {}
-    m.previous[name] = leaf("previous." .. name, t)
-  end
+  m.previous = batches.told(self.previous, function(t, name) return leaf("previous." .. name, t) end)
   return m
 end
 
@@ -110,11 +106,7 @@ function PQN:batch()
     returns = ops.lambda_returns { rewards = window(m.rewards, 0, to), values = values:detach(), done = m.done, gamma = self.gamma, lambda = self.lambda }
   end
   local function taught(t) return (ops.slice(t, { from = from, to = to })) end
-  local previous
-  for name, t in pairs(m.previous or {}) do
-    previous = previous or {}
-    previous[name] = window(t, from, to)
-  end
+  local previous = batches.told(m.previous, function(t) return window(t, from, to) end)
   q, values = taught(q), taught(values)
   return batches.of { observations = window(m.x, from, to), done = window(m.done, from, to), previous = previous, actions = window(m.actions, from, to),
     rewards = window(m.rewards, from, to), features = taught(features), core_output = taught(core_output), logits = q, values = values,

@@ -11,12 +11,12 @@ local batches = require "mneme.learn.batches"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local exploration = require "mneme.learn.exploration"
 local lazy = require "mneme.base.lazy"
 local obgd = require "mneme.learn.obgd"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.ranks"
 local exact_credit = lazy "mneme.learn.exact_credit"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
@@ -146,8 +146,7 @@ function Stream:prepare()
   for t = 0, self.T - 1 do self.row.action[t], self.row.value[t] = piece.at.actions, piece.at.values end
   self.moves = {}                        -- columns of states into the lanes' leaves
   for _, name in ipairs(self.alone and {} or agent.core:state_names()) do
-    local shape, axis, rows = piece.state[name]:shape(), agent.core:batch_axis(name), 1
-    for i = 1, axis - 1 do rows = rows * shape[i] end
+    local rows = tables.product(piece.state[name]:shape(), 1, agent.core:batch_axis(name) - 1)
     for b = 0, self.B - 1 do
       self.moves[#self.moves + 1] = { from = piece.state[name]:data(), to = self.lanes[b].state[name]:data(), b = b, rows = rows,
         bytes = 4 * piece.state[name]:size() / rows / self.B }
@@ -157,28 +156,30 @@ end
 
 -- ---- a step ----
 
+local bytes_at = ffi.typeof "char *"
+
+-- What the agent reads of n streams, from number k of a row on: into `to`, from number i on.
+local function copy(self, to, i, n, k, x, resets, action, reward)
+  local X, A = self.size.x, self.size.action
+  ffi.copy(ffi.cast(bytes_at, to.x) + i * X, ffi.cast(bytes_at, x) + k * X, n * X)
+  ffi.copy(to.resets + i, resets + k, n)
+  if to.action ~= nil then ffi.copy(ffi.cast(bytes_at, to.action) + i * A, ffi.cast(bytes_at, action) + k * A, n * A) end
+  if to.reward ~= nil then ffi.copy(to.reward + i, reward + k, 4 * n) end
+end
+
 -- Row t as the agent reads it.
 local function read_row(self, leaves, t)
-  local row, at, B = self.row, leaves.at, self.B
-  ffi.copy(at.x, row.inputs[t], self.row_bytes)
-  ffi.copy(at.resets, row.resets[t], B)
-  if at.action ~= nil then ffi.copy(at.action, row.previous.action[t], self.size.action * B) end
-  if at.reward ~= nil then ffi.copy(at.reward, row.previous.reward[t], 4 * B) end
+  local row, told = self.row, self.row.previous
+  copy(self, leaves.at, 0, self.B, 0, row.inputs[t], row.resets[t], told.action and told.action[t], told.reward and told.reward[t])
 end
 
 -- Where a time limit cut an episode off: what would have followed instead of the next episode's beginning.
 local function read_uncut(self)
-  local peek, at, cut, size = self.peek, self.after.at, self.outcome_at.cut, self.size
+  local peek, cut = self.peek, self.outcome_at.cut
   if self.normaliser then self.normaliser:uncut(self, self.t) end
   local x, resets, told = peek.x:data(), peek.resets:data(), peek.previous or {}
-  for b = 0, self.B - 1 do
-    if cut[b] ~= 0 then
-      ffi.copy(ffi.cast("char *", at.x) + b * size.x, ffi.cast("char *", x) + b * size.x, size.x)
-      at.resets[b] = resets[b]
-      if told.action then ffi.copy(ffi.cast("char *", at.action) + b * size.action, ffi.cast("char *", told.action:data()) + b * size.action, size.action) end
-      if told.reward then at.reward[b] = told.reward:data()[b] end
-    end
-  end
+  local action, reward = told.action and told.action:data(), told.reward and told.reward:data()
+  for b = 0, self.B - 1 do if cut[b] ~= 0 then copy(self, self.after.at, b, 1, b, x, resets, action, reward) end end
 end
 
 -- The errors of a step, and the ends of episodes.
@@ -194,20 +195,11 @@ local function errors_of_step(self, t)
   end
 end
 
--- What stream b's plan reads of the step, of several.
-local function fill_lane(self, b)
-  local from, to, size = self.now.at, self.lanes[b].at, self.size
-  ffi.copy(to.x, ffi.cast("char *", from.x) + b * size.x, size.x)
-  to.resets[0] = from.resets[b]
-  if from.action ~= nil then ffi.copy(to.action, ffi.cast("char *", from.action) + b * size.action, size.action) end
-  if from.reward ~= nil then to.reward[0] = from.reward[b] end
-end
-
 -- Step t: act, see what follows, learn.
 local function step(self, t)
-  local row, piece, lanes, moves = self.row, self.pieces[1], self.lanes, self.moves
+  local row, piece, lanes, moves, now = self.row, self.pieces[1], self.lanes, self.moves, self.now.at
   read_row(self, self.now, t)
-  if self.epsilon then exploration.set(self, self.step + t * self.num_envs) end
+  if self.epsilon then self:explore(self.step + t * self.num_envs) end
   piece.act:rows(0, 1)
   if self.watch then
     piece.first = t
@@ -225,8 +217,8 @@ local function step(self, t)
     C.mn_copy_column(m.to, 1, 0, m.from, self.B, m.b, m.rows, m.bytes)
   end
   for b = 0, self.B - 1 do
-    if not self.alone then fill_lane(self, b) end
-    ffi.copy(lanes[b].at.actions, ffi.cast("char *", row.played[t]) + b * self.size.action, self.size.action)
+    if not self.alone then copy(self, lanes[b].at, 0, 1, b, now.x, now.resets, now.action, now.reward) end
+    ffi.copy(lanes[b].at.actions, ffi.cast(bytes_at, row.played[t]) + b * self.size.action, self.size.action)
     local learn = lanes[b].learn
     if learn.recorded then learn:run() else learn() end
   end

@@ -59,9 +59,7 @@ local function fitting_core(given, d_in)
     errors.need("agent: core", given, "module", "mn.core(...), a name, or { name, option = ... }")
   end
   if type(given) == "table" and type(given[1]) == "string" then
-    local config = { d_in = d_in }
-    for key, value in pairs(given) do if key ~= 1 then config[key] = value end end
-    given = cores.new(given[1], config)
+    given = cores.new(tables.merged({ d_in = d_in }, given))
   end
   if given.config.d_in ~= d_in then
     errors.raise(("agent: the core takes d_in=%d, but it is given %d numbers a step: the observations as the torso gives them%s"):format(
@@ -72,8 +70,7 @@ end
 
 -- A head that the script made, checked on zeros.
 local function own_head(name, part, d, expected, fits)
-  local module = observation_torsos.own("agent: " .. name, part, tensor.new { shape = { 2, 3, d } }, expected, fits)
-  return module
+  return (observation_torsos.own("agent: " .. name, part, tensor.new { shape = { 2, 3, d } }, expected, fits))
 end
 
 -- Q of every action, whose largest is the value: the script's own policy head, or one with a hidden layer, normalised unless head_norm = false;
@@ -117,8 +114,8 @@ local function make_heads(options, d, hidden, actions, kind)
       function(sizes) return #sizes == 0 or #sizes == 1 and sizes[1] == 1 end)
   end
   return nn.container({ { "actor", actor }, { "critic", critic } }, function(_, y)
-    local value, shape = critic(y), y:shape()
-    return actor(y), #value:shape() == 2 and value or ops.reshape(value, { d0 = shape[1], d1 = shape[2] })
+    local value = critic(y)
+    return actor(y), #value:shape() == 2 and value or value:squeeze(-1)
   end)
 end
 
@@ -133,10 +130,7 @@ local function reaching_back(core, env)
     errors.usage(("core.remember=chrono: it is not known how far back %s asks to remember"):format(tostring(env.id)),
       "core.remember=chrono:STEPS, such as chrono:200")
   end
-  local settings = {}
-  for key, value in pairs(core) do settings[key] = value end
-  settings.remember = ("chrono:%d"):format(math.max(2, steps))
-  return settings
+  return tables.merged(core, { remember = ("chrono:%d"):format(math.max(2, steps)) })
 end
 
 ---An agent: torso, core, policy head and value head.
@@ -202,8 +196,7 @@ function Agent:act_by_values(what, norm)
     errors.usage(("%s: agent: distribution=%s, expected none: this learner acts by the largest Q"):format(what, tostring(asked.distribution)))
   end
   self.kind, self.kind_name = policies.for_space(space, "epsilon_greedy")
-  self.asked = { head_norm = norm }
-  for key, value in pairs(asked) do self.asked[key] = value end
+  self.asked = tables.merged({ head_norm = norm }, asked)
   self.heads = make_heads(self.asked, self.core.d_out, self.hidden, self.actions, self.kind)
   self.module = whole(self.torso, self.core, self.heads)
 end
@@ -237,9 +230,7 @@ local function told_of(space, action)
   if space.kind == "box" then return action end
   local all
   for k, n in ipairs(space.counts) do
-    local one = ops.slice { x = action, axis = -1, from = k - 1, to = k }
-    local shape = one:shape()
-    one = ops.one_hot { index = ops.reshape(one, { d0 = shape[1], d1 = shape[2] }), classes = n }
+    local one = ops.one_hot { index = action:select(-1, k - 1), classes = n }
     all = all and ops.concat(all, one) or one
   end
   return all
@@ -253,8 +244,7 @@ function Agent:features(x, previous)
   local y = self.torso(x)
   if self.previous.action then y = ops.concat(y, told_of(self.action_space, previous.action)) end
   if self.previous.reward then
-    local shape = previous.reward:shape()
-    y = ops.concat(y, ops.reshape(previous.reward, { d0 = shape[1], d1 = shape[2], d2 = 1 }))
+    y = ops.concat(y, previous.reward:unsqueeze(-1))
   end
   return y
 end

@@ -1,4 +1,4 @@
--- block.lua -- one layer around an attention: norm, attention, norm, feed-forward, joined as `flow` says.
+-- block.lua -- layers in a row, as most cores are (stack); and one layer around an attention: norm, attention, norm, feed-forward, joined as `flow` says.
 --   gtrxl     h = gate1(e, relu(attn(norm1(e))));  y = gate2(h, relu(ffn(norm2(h))))      (Parisotto et al. 2020)
 --   residual  h = e + relu(attn(norm1(e)));        y = h + relu(ffn(norm2(h)))
 --   postnorm  h = norm1(e + attn(e));              y = norm2(h + ffn(h))
@@ -56,6 +56,38 @@ function block.new(cfg, attn, options)
   end)
 end
 
+---A core of layers in a row: e = embed x;  e = layer(e) for each;  y = norm(e), where there is a norm.
+---@param cfg table d_in, d_model, n_layers, embed_act, reset
+---@param core table what else the core's build returns; its states, if there are some besides those of layers
+---@param states table<string, string> axes of a layer's states
+---@param make fun(n: integer, prefix: string): Module, table?, table? layer n, from 0, called as m(e, done, state, new, probe, sense), with
+---  sense of this layer: sense(x, i, given); its gates that forget (gate_start.lua), and its sensitivities; prefix: "layers.n."
+---@param options table? { norm = Module, flags = fun(x, done, state, new): what layers get in place of done, after = fun(e, done, state, new) }
+---@return table core
+function block.stack(cfg, core, states, make, options)
+  options = options or {}
+  local embed, layers, decays, credit = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act }), {}, {}, {}
+  core.states = core.states or {}
+  for n = 0, cfg.n_layers - 1 do
+    local prefix, layer = "layers." .. n .. "."
+    layer, decays[n + 1], credit[n + 1] = make(n, prefix)
+    layers[n + 1] = { tostring(n), layer }
+    for name, axes in pairs(states) do core.states[prefix .. name] = axes end
+  end
+  core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) }, options.norm and { "norm", options.norm } }
+  core.d_out, core.decays, core.sensitivities = cfg.d_model, decays, credit[1] and credit
+  core.forward = function(x, done, state, probe, _, _, sense)
+    local e, new = embed(x), {}
+    done = cfg.reset and done or nil
+    local flags = done
+    if options.flags then flags = options.flags(x, done, state, new) end
+    for n = 1, cfg.n_layers do e = layers[n][2](e, flags, state, new, probe, sense and function(...) sense(n, ...) end) end
+    if options.after then options.after(e, done, state, new) end
+    return options.norm and options.norm(e) or e, new
+  end
+  return core
+end
+
 local defaults = { d_model = 64, d_ffn = 64, ln_eps = 1e-6, flow = "gtrxl" }
 local flows = { gtrxl = true, residual = true, postnorm = true }
 
@@ -67,9 +99,8 @@ local flows = { gtrxl = true, residual = true, postnorm = true }
 function block.frame(cfg, memory)
   errors.need("core.block: settings", cfg, nil, "{ d_model = 64, d_ffn = 64, flow = \"gtrxl\" }")
   module.need("core.block: memory", memory)
-  local full = {}
+  local full = tables.merged(defaults, cfg)
   for key, default in pairs(defaults) do
-    full[key] = cfg[key] == nil and default or cfg[key]
     if type(full[key]) ~= type(default) then errors.raise(("core.block: %s is %s, expected a %s"):format(key, tostring(full[key]), type(default))) end
   end
   if not flows[full.flow] then errors.unknown("flow =", full.flow, tables.keys(flows)) end

@@ -230,17 +230,9 @@ end)
 
 -- ---- environments and times ----
 
--- The sizes around a batch axis (from 1): blocks before it, elements of one environment in a block.
-local function around(tensor, axis)
-  local shape, blocks, inner = tensor:shape(), 1, 1
-  for i = 1, axis - 1 do blocks = blocks * shape[i] end
-  for i = axis + 1, #shape do inner = inner * shape[i] end
-  return blocks, inner
-end
-
 -- A tensor with environment b's numbers changed.
 local function change_env(tensor, b, axis)
-  local out, blocks, inner = tensors.keep(tensor), around(tensor, axis)
+  local out, blocks, inner = tensors.keep(tensor), state_arrays.around(tensor:shape(), axis)
   local p = out:data()
   for block = 0, blocks - 1 do
     for i = 0, inner - 1 do
@@ -253,7 +245,7 @@ end
 
 -- The numbers of every environment but b, as bytes.
 local function others(tensor, b, axis)
-  local blocks, inner = around(tensor, axis)
+  local blocks, inner = state_arrays.around(tensor:shape(), axis)
   local all, parts, bytes = contract_rig.bytes(tensor), {}, inner * 4
   for block = 0, blocks - 1 do
     for env = 0, B - 1 do

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local cores = require "mneme.models.cores"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local C = engine.C
 
@@ -28,14 +29,13 @@ end
 ---Build a case's core, small, as it begins with a given seed.
 function rig.fresh(settings, seed, more)
   local config, defaults = {}, cores.definition(settings[1]).config   -- a name or the path of a file
-  for key, value in pairs(small) do if defaults[key] ~= nil then config[key] = value end end
+  for key in pairs(defaults) do config[key] = small[key] end
   -- Without an eps a running maximum cancels out of the read-out: a constant for gradients and for quotients.
   local running = (settings.feature or defaults.feature) == "favor_softmax"
   if defaults.eps then config.eps = running and 0 or 1 end
   if running then config.feature_eps = 0 end
-  for _, set in ipairs { settings, more or {} } do
-    for key, value in pairs(set) do if key ~= 1 then config[key] = value end end
-  end
+  config = tables.merged(config, settings, more)
+  config[1] = nil
   nn.manual_seed(seed or 1)
   local c = cores.new(settings[1], config, true)
   c.module:eval()                                -- no dropout: what is left has to be the same every time

@@ -7,6 +7,7 @@ local random = require "mneme.tensor.random"
 local lazy = require "mneme.base.lazy"
 local plans = require "mneme.tensor.plan"
 local contract_rig = lazy "mneme.models.contract_rig"
+local state_arrays = lazy "mneme.models.state_arrays"
 local tensor = require "mneme.tensor.tensor"
 
 local rehearsal = {}
@@ -16,9 +17,7 @@ local FAR = 1e-3                         -- a share of the largest number; round
 
 -- The largest difference of two tensors in one environment, as in contract_rig.apart, and the place before `axis` where it is.
 local function difference(got, want, axis, env)
-  local shape, outer, inner = got:shape(), 1, 1
-  for i = 1, axis - 1 do outer = outer * shape[i] end
-  for i = axis + 1, #shape do inner = inner * shape[i] end
+  local outer, inner = state_arrays.around(got:shape(), axis)
   local p, q, worst, scale, place = got:data(), want:data(), 0, 1, 0
   for o = 0, outer - 1 do
     for i = (o * B + env) * inner, (o * B + env + 1) * inner - 1 do

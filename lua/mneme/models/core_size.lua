@@ -4,6 +4,7 @@ local cores = require "mneme.models.cores"
 local errors = require "mneme.base.errors"
 local format = require("mneme.base.lazy") "mneme.base.format"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 
 local WIDEST, MOST = 4096, 1e12               -- d_model; parameters
 local APART = 1.2                              -- models whose parameters differ by more are told apart by their size, too
@@ -12,8 +13,7 @@ local along = { "d_head", "d_ffn" }            -- what a core has of these keeps
 
 -- The settings with another width, or nil where a share of it is no whole number.
 local function widened(spec, width, shares)
-  local wide = { d_model = width }
-  for key, value in pairs(spec) do wide[key] = value end
+  local wide = tables.merged({ d_model = width }, spec)
   for _, key in ipairs(along) do
     if shares[key] and spec[key] == nil then
       wide[key] = shares[key] * width / shares.d_model
@@ -78,19 +78,12 @@ local wanted = setmetatable({}, { __mode = "k" })
 ---@param spec table cfg.core
 local function want(spec, sizing) wanted[spec] = sizing end
 
--- Settings of a core with the width of its input.
-local function with_input(spec, d_in)
-  local all = { d_in = d_in }
-  for key, value in pairs(spec) do all[key] = value end
-  return all
-end
-
 ---How many parameters a model with another core would have.
 ---@param spec table { "gru", ... }
 ---@param d_in integer? of the core
 ---@param build fun(core: Core): Module
 local function count(spec, d_in, build)
-  local settings = with_input(spec, d_in)
+  local settings = tables.merged({ d_in = d_in }, spec)
   settings.remember = nil                  -- counts nothing, and "chrono" asks for an environment
   return nn.dry(function() return build(cores.new(settings)):count() end)
 end
@@ -125,8 +118,7 @@ local function fit(spec, d_in, build)
     sizing.why = defaults.d_model and ("core.d_model=%s is given"):format(tostring(spec.d_model)) or spec[1] .. " has no width to choose"
     return sizing
   end
-  local open, shares = {}, {}
-  for key, value in pairs(spec) do open[key] = value end
+  local open, shares = tables.merged(spec), {}
   for _, key in ipairs { "d_model", unpack(along) } do
     shares[key] = spec[key] or defaults[key]
     if not sizing.given[key] then open[key] = nil end

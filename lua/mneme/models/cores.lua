@@ -41,19 +41,6 @@ local ways = {
   gated = true, kept = true, delta = true, fastweight = true, gated_delta = true, bonus = true, unlearned = true, averages = true,
   softmax = true, frames = true, joint = true, vector = true, nothing = true,
 }
-local reads = {
-  known = ways,
-}
-
----Refuse an unknown word; nil is allowed.
----@param word string? a core's `reads`
----@param core string its name, for the error
----@param build function that gave it
-function reads.check(word, core, build)
-  if word ~= nil and not ways[word] then
-    errors.unknown(("core %s: reads ="):format(core), tostring(word), tables.keys(ways), nil, errors.position_of(build))
-  end
-end
 
 ---@class Core
 ---@field name string
@@ -71,48 +58,35 @@ Core.__tostring = function(self) return tostring(self.module) end
 
 -- A call, with its arguments checked.  acting: every row as a call of its own would compute it.
 local function call(self, x, done, state, probe, acting)
-  if not tensor.is(x) then errors.raise(self.name .. ": x is " .. tostring(x) .. ", expected a tensor [T,B,d_in]") end
+  local function refuse(...) errors.raise(self.name .. ": " .. (...):format(select(2, ...))) end
+  if not tensor.is(x) then refuse("x is %s, expected a tensor [T,B,d_in]", tostring(x)) end
   local shape = x:shape()
-  if #shape ~= 3 or shape[3] ~= self.config.d_in then
-    errors.raise(("%s: x is [%s], expected [T,B,%d]"):format(self.name, table.concat(shape, ","), self.config.d_in))
-  end
+  if #shape ~= 3 or shape[3] ~= self.config.d_in then refuse("x is [%s], expected [T,B,%d]", table.concat(shape, ","), self.config.d_in) end
   if done then
-    local flags = tensor.is(done) and done:shape() or {}
-    if #flags ~= 2 or flags[1] ~= shape[1] or flags[2] ~= shape[2] then
-      errors.raise(("%s: done is [%s], expected [%d,%d]"):format(self.name, table.concat(flags, ","), shape[1], shape[2]))
-    elseif done:dtype() ~= "u8" then
-      errors.raise(("%s: done is %s, expected uint8"):format(self.name, done:dtype() == "i32" and "int32" or "float32"))
-    end
+    local flags, want = tensor.is(done) and table.concat(done:shape(), ",") or "", shape[1] .. "," .. shape[2]
+    if flags ~= want then refuse("done is [%s], expected [%s]", flags, want) end
+    if done:dtype() ~= "u8" then refuse("done is %s, expected uint8", done:dtype() == "i32" and "int32" or "float32") end
   end
   if state then
     errors.need(self.name .. ": the state", state, nil, "tensors by name, as core:initial(B) gives them")
     for name in pairs(self.states) do
       local s = state[name]
-      if not s then errors.raise(("%s: the state has no '%s'"):format(self.name, name)) end
-      if not tensor.is(s) then errors.raise(("%s: state %s is a %s, expected a tensor"):format(self.name, name, type(s))) end
+      if not s then refuse("the state has no '%s'", name) end
+      if not tensor.is(s) then refuse("state %s is a %s, expected a tensor", name, type(s)) end
       local got, want = table.concat(s:shape(), ","), table.concat(self:state_shape(name, shape[2]), ",")
-      if got ~= want then errors.raise(("%s: state %s is [%s], expected [%s]"):format(self.name, name, got, want)) end
+      if got ~= want then refuse("state %s is [%s], expected [%s]", name, got, want) end
     end
-    for name in pairs(state) do
-      if not self.states[name] then errors.raise(("%s: the state has an unexpected '%s'"):format(self.name, name)) end
-    end
+    for name in pairs(state) do if not self.states[name] then refuse("the state has an unexpected '%s'", name) end end
   end
-  if probe ~= nil and type(probe) ~= "function" then
-    errors.raise(("%s: the probe is a %s, expected a function(name, tensor)"):format(self.name, type(probe)))
-  end
+  if probe ~= nil and type(probe) ~= "function" then refuse("the probe is a %s, expected a function(name, tensor)", type(probe)) end
   local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state, acting, self.sense)
   if not tensor.is(y) or type(after) ~= "table" then
-    errors.raise(("%s: forward gave %s and %s, expected y [T,B,%d] and a table of states"):format(self.name,
-      tensor.is(y) and "a tensor" or tostring(y), type(after) == "table" and "a table" or tostring(after), self.d_out))
+    refuse("forward gave %s and %s, expected y [T,B,%d] and a table of states", tensor.is(y) and "a tensor" or tostring(y),
+      type(after) == "table" and "a table" or tostring(after), self.d_out)
   end
-  for name in pairs(self.states) do
-    if not after[name] then errors.raise(("%s: forward gave no state '%s', which is declared"):format(self.name, name)) end
-  end
-  local size = y:shape()
-  if #size ~= 3 or size[1] ~= shape[1] or size[2] ~= shape[2] or size[3] ~= self.d_out then
-    errors.raise(("%s: forward gave y [%s], expected [%d,%d,%d]: T, B, d_out"):format(self.name, table.concat(size, ","), shape[1], shape[2],
-      self.d_out))
-  end
+  for name in pairs(self.states) do if not after[name] then refuse("forward gave no state '%s', which is declared", name) end end
+  local got, want = table.concat(y:shape(), ","), ("%d,%d,%d"):format(shape[1], shape[2], self.d_out)
+  if got ~= want then refuse("forward gave y [%s], expected [%s]: T, B, d_out", got, want) end
   return y, after
 end
 
@@ -245,10 +219,9 @@ end
 function Core:state_floats()
   local floats, layered, once = 0, {}, {}
   for _, name in ipairs(self:state_names()) do
-    local n, axes = 1, {}
-    for _, size in ipairs(self:state_shape(name, 1)) do n = n * size end
+    local axes = {}
     for letter in self.states[name]:gmatch "%w+" do if letter ~= "B" then axes[#axes + 1] = letter end end
-    floats = floats + n
+    floats = floats + tables.product(self:state_shape(name, 1))
     local product, layer = #axes > 0 and table.concat(axes, "*") or "1", name:match "^layers%.(%d+)%."
     if not layer then once[#once + 1] = product
     elseif layer == "0" then layered[#layered + 1] = product end
@@ -328,16 +301,14 @@ local function known_words(d, key) return (d.choices or {})[key] or words[key] e
 
 -- What a setting must be, beyond having the type of its default.
 local function check_value(name, d, key, value)
-  local known = known_words(d, key)
-  local least = (d.counts or {})[key] or key:find "^[dn]_" and 1
+  local known, least = known_words(d, key), (d.counts or {})[key] or key:find "^[dn]_" and 1
   if known and not rawget(known, value) then errors.unknown(key .. " =", value, tables.keys(known)) end
   if least and type(value) == "number" then errors.whole("core " .. name, key .. " =", value, least) end
 end
 
 local function configure(name, d, given, ignore_unknown)
-  local cfg, defaults = {}, d.config
+  local cfg, defaults = tables.merged(d.config), d.config
   errors.need("core " .. name .. ": its settings", given, nil, "{ d_model = 64, ... }")
-  for key, value in pairs(defaults) do cfg[key] = value end
   for key, value in pairs(given) do
     if type(defaults[key]) == "boolean" and (value == 0 or value == 1) then value = value == 1 end       -- core.reset=0
     if defaults[key] == nil then
@@ -371,21 +342,18 @@ local of_build = [[module forward acts looks_back d_out states sizes start const
 -- What a new file lacks: an error before anything depends on it.
 local function check_built(name, core, build)
   local hint = { hint = "lua/mneme/models/cores.lua lists what build returns" }
-  if type(core) ~= "table" then errors.raise(("core %s: build gave %s, expected a table"):format(name, tostring(core)), hint) end
+  local function refuse(...) errors.raise(("core %s: "):format(name) .. (...):format(select(2, ...)), hint) end
+  if type(core) ~= "table" then refuse("build gave %s, expected a table", tostring(core)) end
   for _, field in ipairs { { "module", "table", "its parameters" }, { "forward", "function", "function(x, done, state, probe)" },
                            { "d_out", "number", "the size of y's last axis" }, { "states", "table", "the names and axes of its states" },
                            { "sizes", "table", "what the letters of its states stand for" } } do
     local key, kind, expected = unpack(field)
-    if type(core[key]) ~= kind then
-      errors.raise(("core %s: build gave %s = %s, expected %s"):format(name, key, tostring(core[key]), expected), hint)
-    end
+    if type(core[key]) ~= kind then refuse("build gave %s = %s, expected %s", key, tostring(core[key]), expected) end
   end
   errors.members("what build of core " .. name .. " gave", core, of_build, build)
   for state, axes in pairs(core.states) do
     for letter in axes:gmatch "%w+" do
-      if letter ~= "B" and not core.sizes[letter] and not tonumber(letter) then
-        errors.raise(("core %s: state %s is %s, and sizes has no %s"):format(name, state, axes, letter), hint)
-      end
+      if letter ~= "B" and not core.sizes[letter] and not tonumber(letter) then refuse("state %s is %s, and sizes has no %s", state, axes, letter) end
     end
   end
 end
@@ -411,14 +379,13 @@ end
 -- The settings with those that the run `stored` does not name; and these as a text, or nil.
 local function as_stored(stored, name, config)
   if not stored or stored.name ~= name then return config end
-  local all, told = {}, {}
-  for key, value in pairs(since(stored)) do
-    if config[key] == nil then all[key], told[#told + 1] = value, ("core.%s=%s"):format(key, tostring(value)) end
+  local older, told = since(stored), {}
+  for key, value in pairs(older) do
+    if config[key] == nil then told[#told + 1] = ("core.%s=%s"):format(key, tostring(value)) end
   end
   if #told == 0 then return config end
-  for key, value in pairs(config) do all[key] = value end
   table.sort(told)
-  return all, table.concat(told, " ")
+  return tables.merged(older, config), table.concat(told, " ")
 end
 
 ---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
@@ -431,9 +398,8 @@ local function new(name, config, ignore_unknown, stored)
   local sizing
   if type(name) == "table" then
     sizing = sizes.fit and sizes.fit(name, name.d_in, function(c) return c.module end)
-    config, name = {}, name
-    for key, value in pairs(name) do if key ~= 1 then config[key] = value end end
-    name = name[1]
+    config, name = tables.merged(name), name[1]
+    config[1] = nil
   end
   if type(name) ~= "string" then errors.raise("core: expected a name, as in mn.core(\"gru\", { d_in = 16 })") end
   local d = definition(name)
@@ -443,7 +409,9 @@ local function new(name, config, ignore_unknown, stored)
   local core = d.build(cfg, config, ignore_unknown)
   errors.members("core " .. name, d, of_file, d.build)
   check_built(name, core, d.build)
-  reads.check(core.reads, name, d.build)
+  if core.reads ~= nil and not ways[core.reads] then
+    errors.unknown(("core %s: reads ="):format(name), tostring(core.reads), tables.keys(ways), nil, errors.position_of(d.build))
+  end
   core.as_trained = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
@@ -484,6 +452,5 @@ local function stored_reach(run_core)
   return ok and core:reach() or nil
 end
 
-return { new = new, block = block.frame, sizes = sizes, definition = definition, reads = reads,
-  preset = preset, known_words = known_words, check_settings = check_settings, resume = resume,
-  stored_sees = stored_sees, stored_reach = stored_reach }
+return { new = new, block = block.frame, sizes = sizes, definition = definition, preset = preset, known_words = known_words,
+  check_settings = check_settings, resume = resume, stored_sees = stored_sees, stored_reach = stored_reach }

@@ -10,6 +10,7 @@ local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local nn = require "mneme.tensor.nn"
+local parameter = require("mneme.tensor.random").parameters.new
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -33,17 +34,17 @@ local function bad(...) errors.raise("encoder: " .. string.format(...), { status
 -- The encoder's own settings, and what is left for the attention.
 local function configure(given)
   if type(given) ~= "table" then bad("expected { attention = \"linformer\", d_model = 64, ... }") end
-  local cfg, rest, known = {}, {}, tables.keys(encoder.config)
-  for key, value in pairs(encoder.config) do cfg[key] = value end
+  local cfg, rest = tables.merged(encoder.config), {}
   local inner = encoder_attention.definition(given.attention or cfg.attention)
-  for _, key in ipairs(tables.keys(inner.config)) do known[#known + 1] = key end
   for key, value in pairs(given) do
     local default = encoder.config[key]
     if default ~= nil then
       if type(value) ~= type(default) then bad("%s = %s, expected a %s", key, tostring(value), type(default)) end
       if type(value) == "number" and key ~= "ln_eps" then errors.whole("encoder", key .. " =", value, least[key] or 1) end
       cfg[key] = value
-    elseif inner.config[key] == nil and key ~= "causal" then errors.unknown("key of an encoder", key, known) end
+    elseif inner.config[key] == nil and key ~= "causal" then
+      errors.unknown("key of an encoder", key, tables.keys(tables.merged(encoder.config, inner.config)))
+    end
     if inner.config[key] ~= nil or key == "causal" then rest[key] = value end
   end
   for key, list in pairs(choices) do
@@ -99,9 +100,7 @@ end
 local function positions(cfg)
   if cfg.positions == "sinusoid" then return sinusoids(cfg.max_len, cfg.d_model) end
   if cfg.positions == "none" then return nil end
-  local t = tensor.new { shape = { cfg.max_len, cfg.d_model }, grad = true }
-  nn.init.lecun_normal()(t:data(), cfg.max_len, cfg.d_model)
-  return t
+  return parameter({ cfg.max_len, cfg.d_model }, nn.init.lecun_normal())
 end
 
 -- What x must look like.
@@ -123,28 +122,23 @@ end
 ---@return Module enc(x) -> y [B,N,d_model]; enc.config, enc.d_out
 function encoder.new(given)
   local cfg, settings = configure(given)
-  local children, named, leaves, layers, embed = {}, {}, {}, {}, nil
+  local children, named, layers, embed = {}, {}, {}, nil
   if cfg.vocab > 0 then
-    local w = tensor.new { shape = { cfg.vocab, cfg.d_model }, grad = true }
-    nn.init.lecun_normal()(w:data(), cfg.vocab, cfg.d_model)
-    embed = nn.module({ leaves = { w }, named = { { "weight", w } } }, function(_, x) return ops.embedding(w, x) end)
+    embed = nn.embedding(cfg.vocab, cfg.d_model, nn.init.lecun_normal())
   elseif cfg.d_in > 0 then embed = nn.linear(cfg.d_in, cfg.d_model) end
   if embed then children[1] = { "embed", embed } end
   local table_of = positions(cfg)
-  if cfg.positions == "learned" then leaves[1], named[1] = table_of, { "positions", table_of } end
+  if cfg.positions == "learned" then named[1] = { "positions", table_of } end
   for n = 0, cfg.n_layers - 1 do layers[n + 1] = { tostring(n), block.new(cfg, layer_attention(cfg, settings)) } end
   children[#children + 1] = { "layers", nn.container(layers) }
-  local m = nn.module({ children = children, named = named, leaves = leaves }, function(_, x)
+  local m = nn.module({ children = children, named = named }, function(_, x)
     local N = check(cfg, x)
     local e = embed and embed(x) or x
     if table_of then e = e + (N < cfg.max_len and ops.slice { x = table_of, axis = 0, from = 0, to = N } or table_of) end
     for _, layer in ipairs(layers) do e = layer[2](e) end
     return e
   end)
-  m.config, m.d_out = cfg, cfg.d_model
-  for key, value in pairs(encoder_attention.configure(cfg.attention, settings)) do
-    if m.config[key] == nil then m.config[key] = value end
-  end
+  m.config, m.d_out = tables.merged(encoder_attention.configure(cfg.attention, settings), cfg), cfg.d_model
   return m
 end
 

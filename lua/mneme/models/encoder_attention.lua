@@ -39,8 +39,8 @@ local counts = { k = 1, landmarks = 1, iterations = 1, conv_kernel = 0, window =
 ---@param given table?
 ---@param ignore_unknown boolean? for files that list keys which do not apply
 function attention.configure(name, given, ignore_unknown)
-  local d, cfg = attention.definition(name), {}
-  for key, value in pairs(d.config) do cfg[key] = value end
+  local d = attention.definition(name)
+  local cfg = tables.merged(d.config)
   for key, value in pairs(given or {}) do
     local default, least = d.config[key], counts[key]
     if key == "causal" and default == nil and value == true then

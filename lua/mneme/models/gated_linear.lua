@@ -102,15 +102,14 @@ local function forgetting(cfg, K, p, gate, use)
   return #list > 0 and list or nil
 end
 
-local function attention(cfg, n, K, memory, use, core)
+-- Its module, gates that forget, and sensitivities, unless the core says why it has none.
+local function attention(cfg, prefix, K, memory, use, core)
   local feature, act, H = feature_maps.list[cfg.feature], feature_maps.act(cfg), cfg.n_heads
   local gate = memory.gate or gates.list[cfg.gate]
   local p, at_once = projections(cfg, K, memory, gate)
   for _, name in ipairs { "beta", "gamma", "p_gamma" } do
     if p[name] and cfg[name .. "_bias"] ~= 0 then p[name].bias:fill(cfg[name .. "_bias"]) end
   end
-  core.decays[#core.decays + 1] = forgetting(cfg, K, p, gate, use)
-  if core.sensitivities then core.sensitivities[n + 1] = function() return sensitivities.groups(cfg, K, p, "layers." .. n .. ".") end end
   local double, late = cfg.query == "double", act and not at_once
   local out = nn.linear(H * cfg.d_head, cfg.d_model, { act = block.closing(cfg.flow) })
   local children, named = { { "out", out } }, {}
@@ -123,8 +122,6 @@ local function attention(cfg, n, K, memory, use, core)
     feature.buffer(random:data(), cfg)
     named[1] = { "features", random, buffer = true }
   end
-  local prefix = "layers." .. n .. "."
-
   -- a [T,B,H,rows] as q or k: turned, activated where the projection did not, and mapped.
   local function phi(a, role, about)
     if cfg.rotary then a, about.new.tick = ops.rotary { x = a, tick = about.state.tick } end
@@ -151,7 +148,7 @@ local function attention(cfg, n, K, memory, use, core)
         local y = args[name]
         given[name] = y and ops.reshape(y, { d0 = T, d1 = B, d2 = y:size() / (T * B) })
       end
-      sense(n + 1, x, nil, given)
+      sense(x, nil, given)
     end
     if double then
       local q0 = args.q
@@ -170,7 +167,7 @@ local function attention(cfg, n, K, memory, use, core)
     local y = memory.run(cfg, args, state, new, done, prefix, use)
     if probe then y = probe(prefix .. "retrieved", y) end
     return out(ops.reshape(y, { d0 = T, d1 = B, d2 = H * cfg.d_head }))
-  end)
+  end), forgetting(cfg, K, p, gate, use), not core.no_sensitivities and function() return sensitivities.groups(cfg, K, p, prefix) end or nil
 end
 
 -- ---- the whole ----
@@ -219,31 +216,20 @@ function family.build(cfg, given, lenient)
   gated_linear_rules.check(cfg, given, lenient)
   local memory, feature = gated_linear_rules.memory(cfg), feature_maps.list[cfg.feature]
   local K, use = feature_maps.size(cfg), gated_linear_rules.decay(cfg)
-  local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-  local layers, states = {}, {}
-  local core = { states = states, sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {}, decays = {} }
-  core.no_sensitivities = gated_linear_rules.no_sensitivities(cfg)
-  core.sensitivities = not core.no_sensitivities and {} or nil
-  for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, K, memory, use, core)) }
-    for name, axes in pairs(memory.states(cfg)) do states["layers." .. n .. "." .. name] = axes end
-    if feature.state then states["layers." .. n .. "." .. feature.state[1]] = feature.state[2] end
-  end
-  if feature.state then core.start[feature.state[1]], core.constants[feature.state[1]] = feature.state[3], true end
+  local core, states = { sizes = { H = cfg.n_heads, V = cfg.d_head, K = K }, start = {}, constants = {},
+    no_sensitivities = gated_linear_rules.no_sensitivities(cfg) }, memory.states(cfg)
+  local extra = feature.state                        -- of the map: { name, axes, start }
+  if extra then states[extra[1]], core.start[extra[1]], core.constants[extra[1]] = extra[2], extra[3], true end
+  block.stack(cfg, core, states, function(_, prefix)
+    local attn, forgets, credit = attention(cfg, prefix, K, memory, use, core)
+    return block.new(cfg, attn), forgets, credit
+  end)
   local clock = memory.clock or cfg.rotary
-  if clock then states.tick = "[B]" end
-  core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } }
-  core.d_out = cfg.d_model
+  if clock then core.states.tick = "[B]" end
   core.reads, core.approximates = reading(cfg, use), cfg.approximation ~= "full"
   core.claims = { reset = clock and "up to tick" or "exact" }
   core.complexity = memory.complexity(cfg)
   if feature.step then core.complexity.step = core.complexity.step .. " + " .. feature.step end
-  core.forward = function(x, done, state, probe, _, _, sense)
-    local e, new = embed(x), {}
-    done = cfg.reset and done or nil
-    for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe, sense) end
-    return e, new
-  end
   if memory.lanes then core.cost = function() return cost(cfg, core, memory) end end
   if memory.extend then memory.extend(cfg, core) end
   return core

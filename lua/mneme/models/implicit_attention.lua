@@ -136,17 +136,6 @@ local function fits(now, layer)
   return now.reads ~= "gated" and now.reads ~= "kept" or (size "gamma" or K) == K
 end
 
----The kinds of probes from which the weights of a way are computed, besides gates that a core may have.
----@param way string a core's `reads`
----@return string[] kinds such as q and k, of layers.0, layers.1 ...
-function implicit_attention.needed(way)
-  local list, of = {}, ways[way]
-  for _, kinds in ipairs { of.needs or {}, of.singles or {}, way == "softmax" and { "attention" } or {} } do
-    for _, kind in ipairs(kinds) do list[#list + 1] = kind end
-  end
-  return list
-end
-
 ---Does a core look at steps of a certain distance, rather than forget little by little?
 ---@param now Frame
 ---@return boolean

@@ -3,6 +3,7 @@
 -- The query goes back in time: at each step it is multiplied with the key, and then decays as the memory did there.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
+local tables = require "mneme.base.tables"
 
 local C = engine.C
 local rules = {}
@@ -36,8 +37,7 @@ end })
 function rules.part(entry, layer, head, kind)
   local array = entry.probes[names[kind][layer]]
   if not array then return nil, 0 end
-  local n = 1
-  for i = 2, #array.shape do n = n * array.shape[i] end
+  local n = tables.product(array.shape, 2)
   return array.values + head * n, n
 end
 local part = rules.part

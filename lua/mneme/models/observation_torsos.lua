@@ -20,6 +20,12 @@ local function flattened(x)
   return ops.reshape(x, { d0 = shape[1], d1 = shape[2], d2 = -1 })
 end
 
+-- A torso that gives so many features.
+local function giving(d_out, m)
+  m.d_out = d_out
+  return m
+end
+
 kinds.flat = {
   reads = "numbers (f32)", options = {},
   fits = function(space) return space.dtype ~= "u8" and space.dtype ~= "i32" end,
@@ -33,9 +39,7 @@ kinds.linear = {
   fits = kinds.flat.fits,
   make = function(space, o)
     local layer = nn.linear(tables.product(space.shape), o.hidden, { act = "relu" })
-    local m = nn.container({ { "0", layer } }, function(_, x) return layer(flattened(x)) end)
-    m.d_out = o.hidden
-    return m
+    return giving(o.hidden, nn.container({ { "0", layer } }, function(_, x) return layer(flattened(x)) end))
   end,
 }
 
@@ -53,13 +57,11 @@ kinds.rows = {
       for n = 0, o.ones - 1 do to[n * o.hidden + d] = from[d * all + n] end
       for n = 0, o.numbers - 1 do dense.weight:data()[d * o.numbers + n] = from[d * all + o.ones + n] end
     end
-    local table_of = nn.module({ leaves = { weight }, named = { { "weight", weight } } }, function(_, index) return (ops.sum_rows(weight, index)) end)
-    local m = nn.container({ { "rows", table_of }, { "0", dense } }, function(_, x)
+    local table_of = nn.module({ named = { { "weight", weight } } }, function(_, index) return (ops.sum_rows(weight, index)) end)
+    return giving(o.hidden, nn.container({ { "rows", table_of }, { "0", dense } }, function(_, x)
       local index = ops.cast { x = ops.slice { x = x, axis = -1, to = places }, to = "i32" }
       return ops.relu(table_of(index) + dense(ops.slice { x = x, axis = -1, from = places }))
-    end)
-    m.d_out = o.hidden
-    return m
+    end))
   end,
 }
 
@@ -78,9 +80,8 @@ kinds.embedding = {
   fits = function(space) return (space.codes or 0) > 0 end,
   make = function(space, o)
     local rows = nn.embedding(space.codes, o.width)
-    local m = nn.container({ { "0", rows } }, function(_, x) return flattened(rows((ops.cast { x = flattened(x), to = "i32" }))) end)
-    m.d_out = tables.product(space.shape) * o.width
-    return m
+    return giving(tables.product(space.shape) * o.width,
+      nn.container({ { "0", rows } }, function(_, x) return flattened(rows((ops.cast { x = flattened(x), to = "i32" }))) end))
   end,
 }
 
@@ -270,8 +271,7 @@ function torso.new(name, options)
   if type(space) ~= "table" or type(space.shape) ~= "table" then
     errors.raise(("torso %s: expected { space = env.observation_space }"):format(name))
   end
-  local chosen = {}
-  for key, default in pairs(kind.options) do chosen[key] = default end
+  local chosen = tables.merged(kind.options)
   for key, value in pairs(options) do
     if kind == kinds.dict and key ~= "space" then
       local names, found = {}, false
@@ -339,8 +339,8 @@ function torso.for_space(space, asked, what)
   end
   local name, options = asked, { space = space }
   if type(asked) == "table" then
-    name = asked[1] or asked.name
-    for key, value in pairs(asked) do if key ~= 1 and key ~= "name" then options[key] = value end end
+    name, options = asked[1] or asked.name, tables.merged(options, asked)
+    options[1], options.name = nil, nil
   end
   name = name or space.parts and "dict"
     or space.dtype ~= "u8" and "flat" or (space.codes or 0) > 0 and "codes"

@@ -56,10 +56,6 @@ end
 
 -- Columns from .. to - 1 of the parameters.
 local function part(x, from, to) return (ops.slice { x = x, axis = -1, from = from, to = to }) end
-local function one_row(x)              -- [T,B,1] as [T,B]
-  local shape = x:shape()
-  return (ops.reshape(x, { d0 = shape[1], d1 = shape[2] }))
-end
 
 local function likeliest(x) return (select(2, ops.max(x, { axis = -1 }))) end
 
@@ -145,14 +141,8 @@ end
 -- One action of each choice, [T,B] each, as [T,B,size].
 local function together(self, f)
   local list = {}
-  for k, policy in ipairs(self.parts) do
-    local a = f(policy)
-    local shape = a:shape()
-    list[k] = ops.reshape(a, { d0 = shape[1], d1 = shape[2], d2 = 1 })
-  end
-  local all = list[1]
-  for k = 2, #list do all = ops.concat(all, list[k], { axis = -1 }) end
-  return all
+  for k, policy in ipairs(self.parts) do list[k] = f(policy) end
+  return tensor.functions.stack(list, -1)
 end
 
 -- The largest of logits with Gumbel noise is a draw of their softmax.
@@ -165,17 +155,13 @@ function Several:sample(draw)
   end)
 end
 function Several:mode() return together(self, function(policy) return likeliest(policy.parameters:detach()) end) end
-function Several:log_prob(actions) return total(self, function(policy, k) return policy:log_prob(one_row(part(actions, k - 1, k))) end) end
+function Several:log_prob(actions) return total(self, function(policy, k) return policy:log_prob(actions:select(-1, k - 1)) end) end
 function Several:entropy() return total(self, function(policy) return policy:entropy() end) end
 function Several:kl(other) return total(self, function(policy, k) return policy:kl(other.parts[k]) end) end
 
 kinds.multi_categorical = {
   fits = function(space) return space.kind == "multi_discrete" end,
-  size = function(space)
-    local n = 0
-    for _, count in ipairs(space.counts) do n = n + count end
-    return n
-  end,
+  size = function(space) return #kinds.multi_categorical.names(space) end,
   show = function(p, space, into)
     for _, n in ipairs(space.counts) do
       softmax(p, n, into)
@@ -204,11 +190,10 @@ kinds.multi_categorical = {
 -- One learned log-deviation for each number of an action, which does not depend on the input and starts at 0; the head gives the means.
 local function with_deviation(head, size)
   local log_std = random.parameters.new { size }
-  local module = nn.module({ kind = "normal", leaves = { log_std }, named = { { "log_std", log_std } }, children = { { "mean", head } } }, function(_, y)
+  return nn.module({ kind = "normal", named = { { "log_std", log_std } }, children = { { "mean", head } } }, function(_, y)
     local mean = head(y)
     return (ops.concat(mean, mean * 0 + log_std))
   end)
-  return module
 end
 
 local Normal = class "normal"

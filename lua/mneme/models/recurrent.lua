@@ -2,15 +2,18 @@
 -- matrices are in one leaf, so that they are one product.
 local ffi = require "ffi"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local recurrent = {}
 
----The matrices of gates, each orthogonal (gain sqrt 2) on its own: names i<gate>.weight and h<gate>.weight.
+---The matrices of gates, each orthogonal (gain sqrt 2) on its own, and a bias of each: names i<gate>.weight, h<gate>.weight and <side><gate>.bias.
+---@param side string "i" or "h"
 ---@return Tensor wi [gates*d,d_in]
 ---@return Tensor wh [gates*d,d]
+---@return Tensor bias [gates*d]
 ---@return table named windows on them, as nn.module takes them
-function recurrent.gates(gates, d_in, d)
+function recurrent.gates(gates, d_in, d, side)
   local wi = tensor.new { shape = { #gates * d, d_in }, grad = true }
   local wh = tensor.new { shape = { #gates * d, d }, grad = true }
   local orthogonal, named = nn.init.orthogonal(math.sqrt(2)), {}
@@ -21,7 +24,9 @@ function recurrent.gates(gates, d_in, d)
       named[#named + 1] = { part[1] .. gate .. ".weight", window }
     end
   end
-  return wi, wh, named
+  local bias = tensor.new { shape = { #gates * d }, grad = true }
+  for i, gate in ipairs(gates) do named[#named + 1] = { side .. gate .. ".bias", tensor.view(bias, (i - 1) * d, { d }) } end
+  return wi, wh, bias, named
 end
 
 -- ---- as torch.nn.GRU and LSTM have them ----
@@ -94,20 +99,22 @@ end
 ---@param cfg table d_in, d_model, n_layers, reset
 ---@param layer fun(d_in: integer, d: integer, cfg: table): Module called as m(x, done, ...states) -> y, ...states; its field
 ---  `decays`: as in gate_start.lua
----@param names string[] of a layer's states, [B,D] each
----@param gates string[]? in torch's order, of a layer that torch has
-function recurrent.build(cfg, layer, names, gates)
+---@param names string[] of a layer's states
+---@param more table? what else build returns, in place of what is usual here; axes of each state, by name or of all, default [B,D]; shows, as which
+---  a probe gets y, default the first state; gates in torch's order, of a layer that torch has
+function recurrent.build(cfg, layer, names, more)
   local layers, states, decays, has, sensitivities = {}, {}, {}, {}, {}
+  local axes, gates, shows = more and more.axes or "[B,D]", more and more.gates, more and more.shows or names[1]
   for n = 0, cfg.n_layers - 1 do
     local built = layer(n == 0 and cfg.d_in or cfg.d_model, cfg.d_model, cfg)
     layers[n + 1], decays[n + 1] = { tostring(n), built }, built.decays
     sensitivities[n + 1] = built.sensitivities and built.sensitivities("layers." .. n .. ".")
     for _, p in ipairs(built.named) do has[p[1]] = true end
-    for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = "[B,D]" end
+    for _, name in ipairs(names) do states["layers." .. n .. "." .. name] = type(axes) == "table" and axes[name] or axes end
   end
   local module = nn.container { { "layers", nn.container(layers) } }
   module.packed = gates and packing(gates, has)
-  return {
+  local core = tables.merged({
     module = module,
     d_out = cfg.d_model, states = states, sizes = { D = cfg.d_model },
     complexity = { step = "3*L*D" }, reads = "vector", decays = decays, sensitivities = sensitivities[1] and sensitivities,
@@ -119,11 +126,13 @@ function recurrent.build(cfg, layer, names, gates)
         if sense then sense(n + 1, x) end
         local out = { layers[n + 1][2](x, cfg.reset and done or nil, unpack(before)) }
         for i, name in ipairs(names) do new[prefix .. name] = out[i + 1] end
-        x = probe and probe(prefix .. names[1], out[1]) or out[1]
+        x = probe and probe(prefix .. shows, out[1]) or out[1]
       end
       return x, new
     end,
-  }
+  }, more)
+  core.axes, core.gates, core.shows = nil, nil, nil
+  return core
 end
 
 return recurrent

@@ -21,11 +21,7 @@ Model.__tostring = function(self) return tostring(self.module) end
 ---@return SequenceModel
 local function new(options)
   errors.need("sequence_model: what it is made of", options, nil, "{ dataset = mn.dataset(...), core = mn.core(...) }")
-  for key in pairs(options) do
-    if key ~= "dataset" and key ~= "core" and key ~= "encoder" then
-      errors.unknown("key of sequence_model", key, { "dataset", "core", "encoder" })
-    end
-  end
+  errors.members("sequence_model", options, "dataset core encoder")
   local dataset, core = options.dataset, options.core
   if not dataset or (core == nil) == (options.encoder == nil) then
     errors.raise "sequence_model: expected { dataset = mn.dataset(...), core = mn.core(...) }, or encoder = mn.encoder {...} in place of the core"

@@ -2,6 +2,7 @@
 -- attention to positions of the current episode.
 local block = require "mneme.models.block"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -14,10 +15,7 @@ episode_core.config = {
 }
 
 ---Settings of a core: the common ones and its own.
-function episode_core.with(own)
-  for key, value in pairs(episode_core.config) do own[key] = value end
-  return own
-end
+function episode_core.with(own) return tables.merged(own, episode_core.config) end
 
 ---What a layer's attention is given, as a function of its input: projections by head, the state, what to keep.
 ---@class EpisodeLayer
@@ -35,8 +33,8 @@ end
 function episode_core.build(cfg, spec)
   local H, D = cfg.n_heads, cfg.d_head
   local init = nn.init.orthogonal(math.sqrt(2), H)
-  local function attention(n)
-    local prefix, p, children, more = "layers." .. n .. ".", {}, {}, spec.modules and spec.modules() or {}
+  local function attention(prefix)
+    local p, children, more = {}, {}, spec.modules and spec.modules() or {}
     for i, wanted in ipairs(spec.projections) do
       p[wanted[1]] = nn.linear(cfg.d_model, H * wanted[2], { init = init })
       children[i] = { wanted[1], p[wanted[1]] }
@@ -66,26 +64,14 @@ function episode_core.build(cfg, spec)
       return out(ops.reshape(by_head("retrieved", y), { d0 = T, d1 = B, d2 = H * D }))
     end)
   end
-  local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-  local layers, states = {}, { tick = "[B]" }
-  for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block.new(cfg, attention(n)) }
-    for name, axes in pairs(spec.states) do states["layers." .. n .. "." .. name] = axes end
+  local core = { states = { tick = "[B]" }, sizes = tables.merged(spec.sizes, { H = H, K = D }), claims = spec.claims, complexity = spec.complexity,
+    reads = "softmax", looks_back = spec.looks_back }
+  local function flags(x, done, state, new)
+    local pos
+    pos, new.tick = ops.position { like = x, done = done, tick = state.tick, most = spec.position[1], back = spec.position[2] }
+    return pos
   end
-  spec.sizes.H, spec.sizes.K = H, D
-  return {
-    module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
-    d_out = cfg.d_model, states = states, sizes = spec.sizes, claims = spec.claims, complexity = spec.complexity,
-    reads = "softmax", looks_back = spec.looks_back,
-    forward = function(x, done, state, probe)
-      local e, new = embed(x), {}
-      local pos, tick = ops.position { like = x, done = cfg.reset and done or nil, tick = state.tick,
-        most = spec.position[1], back = spec.position[2] }
-      for n = 1, cfg.n_layers do e = layers[n][2](e, pos, state, new, probe) end
-      new.tick = tick
-      return e, new
-    end,
-  }
+  return block.stack(cfg, core, spec.states, function(_, prefix) return block.new(cfg, attention(prefix)) end, { flags = flags })
 end
 
 return episode_core

@@ -44,14 +44,17 @@ function state_arrays.of_core(core)
   return arrays
 end
 
+---The sizes around an axis of a shape: the product of those before it, and of those after it.
+---@param axis integer from 1
+---@return integer blocks, integer inner
+function state_arrays.around(shape, axis) return tables.product(shape, 1, axis - 1), tables.product(shape, axis + 1) end
+
 ---A function that returns a pointer to one environment's values of a state tensor, those of of_core; where the
 ---batch is not the first axis they are gathered into a buffer that the next call overwrites.
 ---@return fun(env: integer): ffi.cdata* by the index of an environment, from 0
 function state_arrays.env_reader(core, name, t)
-  local shape, axis, blocks, inner = t:shape(), core:batch_axis(name), 1, 1
-  for i = 1, axis - 1 do blocks = blocks * shape[i] end
-  for i = axis + 1, #shape do inner = inner * shape[i] end
-  local B = shape[axis]
+  local shape, axis = t:shape(), core:batch_axis(name)
+  local B, blocks, inner = shape[axis], state_arrays.around(shape, axis)
   -- Asking for the numbers each time makes a plan finish what it only makes when it is read.
   if axis == 1 then return function(b) return t:data() + b * inner end end
   local buffer = ffi.new("float[?]", blocks * inner)
@@ -89,14 +92,11 @@ end
 ---@return integer rows, integer cols, ffi.cdata* values float[rows * cols]
 function state_arrays.slice(array, head, n_heads)
   local shape, axis = array.shape, state_arrays.head_axis(array, n_heads)
-  local n = state_arrays.size(shape)
   if not axis then
     local cols = math.max(1, shape[#shape] or 1)
-    return n / cols, cols, array.values
+    return state_arrays.size(shape) / cols, cols, array.values
   end
-  local inner = 1
-  for i = axis + 1, #shape do inner = inner * shape[i] end
-  local outer = n / shape[axis] / inner
+  local outer, inner = state_arrays.around(shape, axis)
   local values = ffi.new("float[?]", outer * inner)
   for i = 0, outer - 1 do
     ffi.copy(values + i * inner, array.values + (i * shape[axis] + head) * inner, inner * 4)

@@ -7,7 +7,6 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
-local next_step = require("mneme.base.terminal").next_step
 local ranks = require "mneme.tensor.ranks"
 local trusted_code = require "mneme.base.trusted_code"
 local given_words = require "mneme.runs.given_words"
@@ -349,9 +348,7 @@ end
 -- The schema with what is chosen as the defaults, for --help.
 local function resolved(schema, cfg)
   local list = {}
-  for key, entry in pairs(schema) do
-    list[key] = { default = cfg[key] == nil and entry.default or cfg[key], about = entry.about, of_learner = entry.of_learner }
-  end
+  for key, entry in pairs(schema) do list[key] = tables.merged(entry, { default = cfg[key] }) end
   return list
 end
 
@@ -455,7 +452,7 @@ function config.new(defaults, about)
     local rows = config.study_rows and config.study_rows()
     io.stdout:write(terminal.pasted(config.help(script, resolved(schema, cfg), own_keys, common, learner, rows)), taken and "\n" .. taken .. "\n" or "")
     local name = script and (script:match "experiments/([%w_]+)%.lua$" or script)
-    if name and rows then next_step.say({ "run", name, "quick=1" }, { "sweep", name, "quick=1" }) elseif name then next_step.say { "run", name, "quick=1" } end
+    if name then terminal.next_step.say({ "run", name, "quick=1" }, rows and { "sweep", name, "quick=1" } or nil) end
     errors.stop(0)
   end
   local sizing = sizing_of(cfg, own, given)

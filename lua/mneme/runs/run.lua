@@ -16,13 +16,11 @@ local resources = require "mneme.runs.resources"
 local manifest = require "mneme.runs.manifest"
 local lazy = require "mneme.base.lazy"
 local new_folder = lazy "mneme.runs.new_folder"
-local outcome = require("mneme.runs.run_folder").outcome
-local next_step = require("mneme.base.terminal").next_step
+local outcome, starts = run_folder.outcome, run_folder.starts
 local ranks = require "mneme.tensor.ranks"
 local run_sources = require "mneme.runs.run_sources"
-local sealed = require("mneme.base.json").sealed
+local sealed = json.sealed
 local trusted_code = require "mneme.base.trusted_code"
-local starts = require("mneme.runs.run_folder").starts
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 local version = require "mneme.base.version"
@@ -77,11 +75,7 @@ local function command(line)
   return text ~= "" and text or nil
 end
 
--- The commit of the program, and that of the folder that we are in, each "-dirty" if files differ from it; nil: unknown.
-local function program()
-  local id = ffi.string(C.mn_commit())
-  return id ~= "" and id or nil
-end
+-- The commit of the folder that we are in, "-dirty" if files differ from it; nil: unknown.
 -- A folder may bring a .git of its own, whose settings name programs: none of them is run.
 -- Where that folder declares a filter, which comparing files would run, whether they differ stays unknown.
 local GIT = "GIT_OPTIONAL_LOCKS=0 exec git --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager= "
@@ -101,7 +95,8 @@ local made_at
 ---The host of everything that this process does and what machine that is, and the commit: that of the folder that we are in,
 ---where scripts are worked on, or else the program's, which is `program`: { commit, program, host, machine }; asked for once.
 function run.made_at()
-  made_at = made_at or { commit = commit() or program(), program = program(), host = resources.host(), machine = resources.machine() }
+  local program = ffi.string(C.mn_commit()):match ".+"            -- none: unknown
+  made_at = made_at or { commit = commit() or program, program = program, host = resources.host(), machine = resources.machine() }
   return made_at
 end
 
@@ -234,7 +229,7 @@ local function old_run(cfg)
   local unplayed = self.before and self.before.ended == "stop_score" and not self.before.fresh          -- its fresh episodes
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on and not unplayed then
     terminal.note(("%s is finished: %.0f steps (steps=N goes further)"):format(self.path, self.at.step))
-    next_step.say({ "view", self.path }, { "eval", self.path })
+    terminal.next_step.say({ "view", self.path }, { "eval", self.path })
     lead(nil)
     errors.stop(0)
   end

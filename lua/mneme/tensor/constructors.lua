@@ -4,6 +4,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local op_binding = require "mneme.tensor.op_binding"
 local random = require "mneme.tensor.random"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local describe = op_binding.describe
 
@@ -56,8 +57,7 @@ local function sizes(name, dtype, ...)
   if type(first) == "table" then
     if n > 2 then errors.raise(("%s: %d arguments, expected a list of sizes and options"):format(name, n)) end
     local shape, options = split(name, first)
-    for key, value in pairs(options_of(name, (select(2, ...))) or {}) do options[key] = value end
-    return spec_of(name, shape, options, dtype)
+    return spec_of(name, shape, tables.merged(options, options_of(name, (select(2, ...)))), dtype)
   end
   local list, options = { ... }, nil
   if type(list[n]) == "table" then list[n], options, n = nil, list[n], n - 1 end

@@ -2,7 +2,6 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local tables = require "mneme.base.tables"
 local op_binding = require "mneme.tensor.op_binding"
 local tensor = require "mneme.tensor.tensor"
 local C, ctx, check, ops, describe = engine.C, engine.ctx, engine.check, tensor.ops, op_binding.describe
@@ -22,11 +21,7 @@ function gradients.grad(loss, inputs, options)
   local list = single and { inputs } or inputs
   if not tensor.is(loss) then errors.raise(("grad: loss is %s, expected a tensor of one number"):format(describe(loss))) end
   errors.need("grad: inputs", list, nil, "a tensor or a list of tensors")
-  if options ~= nil and type(options) ~= "table" then errors.raise(("grad: %s, expected { retain = true }"):format(describe(options))) end
-  for key, value in pairs(options or {}) do
-    if key ~= "retain" then errors.unknown("argument of grad:", key, { "retain" }) end
-    if type(value) ~= "boolean" then errors.raise(("grad: retain = %s, expected true or false"):format(describe(value))) end
-  end
+  local retain = tensor.retain("grad", options)
   tensor.need_graph("grad", loss)
   local of, into, result = ffi.new("mn_tensor[?]", #list + 1), ffi.new("mn_tensor[?]", #list + 1), {}
   for i, x in ipairs(list) do
@@ -34,7 +29,7 @@ function gradients.grad(loss, inputs, options)
     result[i] = tensor.new { shape = x:shape() }
     of[i - 1], into[i - 1] = x, result[i]
   end
-  check(C.mn_grad(ctx, loss, #list, of, into, options ~= nil and options.retain or false))
+  check(C.mn_grad(ctx, loss, #list, of, into, retain))
   return single and result[1] or result
 end
 
@@ -60,11 +55,7 @@ end
 
 -- Record f.backward for arguments like these: { plan, id, version }.
 local function record(f, xs, y, arguments, n)
-  local entry = { plan = tensor.plan_handle(), bodies = {} }
-  check(C.mn_way_back_begin(entry.plan))
-  local before = engine.recording
-  engine.recording = entry.bodies
-  local ok, problem = pcall(function()
+  return op_binding.record_body(C.mn_way_back_begin, function(entry)
     local dy, out, inputs, k = stand_in(y), stand_in(y), {}, 0
     local given = { unpack(arguments, 1, n) }
     for i = 1, n do
@@ -84,14 +75,6 @@ local function record(f, xs, y, arguments, n)
     end
     check(C.mn_way_back_end(entry.plan, #xs, from, to))
   end)
-  engine.recording = before
-  local ended = C.mn_plan_end(entry.plan)
-  if not ok then error(problem, 0) end
-  check(ended)
-  local id = ffi.new "int[1]"
-  entry.version = C.mn_plan_version(entry.plan, id)
-  entry.id = id[0]
-  return entry
 end
 
 -- What tells recordings apart: shapes, and whatever else was given.
@@ -106,16 +89,6 @@ local function key_of(arguments, n)
   return table.concat(parts, "|")
 end
 
-local recent, at, RECENT = {}, 0, 32                        -- recordings that graphs outside of plans may still need
-
-local function remember(entry)
-  if engine.recording then engine.recording[entry] = true      -- the plan that records keeps it
-  elseif recent[at] ~= entry then
-    at = at % RECENT + 1
-    recent[at] = entry
-  end
-end
-
 ---A function with a backward pass of its own, as torch.autograd.Function: forward(...) computes y with ops, and no gradient flows
 ---through it; backward(dy, ..., y) returns a gradient for each tensor argument, in order (nil: none), with ops alone and no look at
 ---values, since it is recorded once for each set of shapes and other arguments (so what changes at every call belongs into a tensor).
@@ -124,9 +97,7 @@ end
 ---@return fun(...): Tensor call up to eight float32 tensors, and numbers, texts or booleans as constants
 function gradients.custom_gradient(f)
   errors.need("custom_gradient", f, nil, "{ forward = function(...) end, backward = function(dy, ...) end }")
-  for _, key in ipairs(tables.keys(f)) do
-    if key ~= "forward" and key ~= "backward" then errors.unknown("key of custom_gradient:", key, { "forward", "backward" }) end
-  end
+  errors.members("custom_gradient", f, "forward backward")
   for _, key in ipairs { "forward", "backward" } do
     if type(f[key]) ~= "function" then errors.raise(("custom_gradient: %s is %s, expected a function"):format(key, describe(f[key]))) end
   end
@@ -148,7 +119,7 @@ function gradients.custom_gradient(f)
       recorded[key] = entry
     end
     latest = entry
-    remember(latest)
+    op_binding.keep_body(latest)
     if y:wants_grad() then y = y:detach() end
     local call = { y = y, plan = entry.id, version = entry.version }
     for i, x in ipairs(xs) do call[NAMES[i]] = x end

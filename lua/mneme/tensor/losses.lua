@@ -15,8 +15,7 @@ local function options_of(name, options, known)
   if options ~= nil and (type(options) ~= "table" or tensor.is(options)) then
     errors.raise(("%s: options are %s, expected { reduction = \"mean\" }"):format(name, describe(options)))
   end
-  local o = { reduction = "mean" }
-  for key, value in pairs(known) do o[key] = value end
+  local o = tables.merged({ reduction = "mean" }, known)
   for key, value in pairs(options or {}) do
     if o[key] == nil then errors.unknown("argument of " .. name .. ":", key, tables.keys(o)) end
     if key ~= "reduction" and (type(value) ~= "number" or not (value > 0 and value < math.huge)) then

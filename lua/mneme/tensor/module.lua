@@ -32,8 +32,8 @@ end
 
 ---A module.  With `forward`, a field, it is a class as in torch: its other fields are found by their names, modules, cores, and tables of
 ---them ("layers.0", "blocks.a"), leaves with a gradient (parameters) and without (buffers: saved, not trained), and m(...) calls forward(m, ...).
----Else `leaves` own the values that are trained, `named` lists { name, tensor } (leaves or windows; with buffer = true: saved but not
----trained), `children` lists { name, module }, and `call` is what m(...) does.
+---Else `named` lists { name, tensor } (leaves or windows; with buffer = true: saved but not trained), `leaves` own the values that are trained
+---(absent: they are the named ones), `children` lists { name, module }, and `call` is what m(...) does.
 ---@param m table fields; kind and about are what print shows of it: "linear", "4 -> 2"
 ---@param call (fun(self: Module, ...): any)?
 ---@return Module m
@@ -49,9 +49,13 @@ function M.new(m, call)
     m.call = m.forward
     return setmetatable(m, Module)
   end
-  m.leaves, m.named, m.children, m.call = m.leaves or {}, m.named or {}, m.children or {}, call
+  m.named, m.children, m.call = m.named or {}, m.children or {}, call
   check_list("named", m.named, "a tensor")
   check_list("children", m.children, "a module")
+  if not m.leaves then
+    m.leaves = {}
+    for _, entry in ipairs(m.named) do if not entry.buffer then m.leaves[#m.leaves + 1] = entry[2] end end
+  end
   return setmetatable(m, Module)
 end
 

@@ -5,6 +5,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local module = require "mneme.tensor.module"
+local tables = require "mneme.base.tables"
 local parameters = require("mneme.tensor.random").parameters
 local suggest = require("mneme.tensor.op_binding").suggest
 local tensor = require "mneme.tensor.tensor"
@@ -19,6 +20,19 @@ local parameter, check_options, check_init, check_width = parameters.new, parame
 
 nn.module, nn.init, nn.dry, nn.manual_seed = module.new, parameters.init, parameters.dry, parameters.manual_seed
 
+-- The weight of a layer [d_out,...] and its bias, and both as nn.module takes them.
+local function weighted(what, shape, options)
+  local weight = parameter(shape, check_init(what, options.init, nn.init.orthogonal(math.sqrt(2))))
+  local bias = options.bias ~= false and parameter { shape[1] } or nil
+  return weight, bias, { { "weight", weight }, bias and { "bias", bias } }
+end
+
+-- The same of what scales and shifts d channels.
+local function affine(d)
+  local weight, bias = parameter { d }:fill(1), parameter { d }
+  return weight, bias, { { "weight", weight }, { "bias", bias } }
+end
+
 ---y = act(x w^T + b).  Names weight [d_out,d_in], bias [d_out].
 ---@param d_in integer
 ---@param d_out integer
@@ -26,15 +40,11 @@ nn.module, nn.init, nn.dry, nn.manual_seed = module.new, parameters.init, parame
 ---@return Module
 function nn.linear(d_in, d_out, options)
   check_width("linear", "d_in", d_in, "d_out", d_out)
-  options = check_options("linear", options or {}, { bias = true, act = true, init = true })
-  local weight = parameter { d_out, d_in }
-  local bias = options.bias ~= false and parameter { d_out } or nil
-  check_init("linear", options.init, nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in)
+  options = check_options("linear", options or {}, "bias act init")
+  local weight, bias, named = weighted("linear", { d_out, d_in }, options)
   local args = { w = weight, b = bias, act = options.act or "none" }
-  local named = { { "weight", weight } }
-  if bias then named[2] = { "bias", bias } end
   local about = ("%d -> %d%s%s"):format(d_in, d_out, bias and "" or ", bias = false", options.act and ", act = " .. tostring(options.act) or "")
-  return nn.module({ kind = "linear", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "linear", about = about, act = options.act, weight = weight, bias = bias, named = named }, function(_, x)
     args.x = x
     return (ops.linear(args))
   end)
@@ -49,14 +59,12 @@ end
 ---@return Module
 function nn.conv2d(d_in, d_out, kernel, options)
   check_width("conv2d", "d_in", d_in, "d_out", d_out, "kernel", kernel)
-  options = check_options("conv2d", options or {}, { stride = true, padding = true, act = true, init = true })
-  local weight, bias = parameter { d_out, d_in, kernel, kernel }, parameter { d_out }
-  check_init("conv2d", options.init, nn.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel * kernel)
+  options = check_options("conv2d", options or {}, "stride padding act init")
+  local weight, bias, named = weighted("conv2d", { d_out, d_in, kernel, kernel }, options)
   local args = { w = weight, b = bias, stride = options.stride or 1, padding = options.padding or 0, act = options.act or "none" }
-  local named = { { "weight", weight }, { "bias", bias } }
   local about = ("%d -> %d, kernel = %d, stride = %s, padding = %s%s"):format(d_in, d_out, kernel, tostring(args.stride), tostring(args.padding),
     options.act and ", act = " .. tostring(options.act) or "")
-  return nn.module({ kind = "conv2d", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "conv2d", about = about, act = options.act, weight = weight, bias = bias, named = named }, function(_, x)
     if not tensor.is(x) then errors.raise(("nn.conv2d: x is %s, expected a tensor [T,B,Y,X,%d]"):format(tostring(x), d_in)) end
     local bytes = x:dtype() == "u8"
     args.x, args.image = not bytes and x or nil, bytes and x or nil
@@ -84,10 +92,9 @@ end
 ---@return Module m(x) gives x's shape
 function nn.layer_norm(d, eps)
   check_width("layer_norm", "d", d)
-  local weight, bias = parameter { d }:fill(1), parameter { d }
+  local weight, bias, named = affine(d)
   local args = { weight = weight, bias = bias, eps = eps or 1e-6 }
-  local named = { { "weight", weight }, { "bias", bias } }
-  return nn.module({ kind = "layer_norm", about = tostring(d), eps = args.eps, leaves = { weight, bias }, named = named }, function(_, x)
+  return nn.module({ kind = "layer_norm", about = tostring(d), eps = args.eps, named = named }, function(_, x)
     args.x = x
     return (ops.layer_norm(args))
   end)
@@ -100,9 +107,8 @@ end
 ---@return Module
 function nn.embedding(n, d, init)
   check_width("embedding", "n", n, "d", d)
-  local weight = parameter { n, d }
-  check_init("embedding", init, nn.init.normal())(weight:data(), n, d)
-  return nn.module({ kind = "embedding", about = n .. ", " .. d, leaves = { weight }, named = { { "weight", weight } } }, function(_, index)
+  local weight = parameter({ n, d }, check_init("embedding", init, nn.init.normal()))
+  return nn.module({ kind = "embedding", about = n .. ", " .. d, named = { { "weight", weight } } }, function(_, index)
     return (ops.embedding(weight, index))
   end)
 end
@@ -262,7 +268,7 @@ end
 ---@return Module m(x) gives [(T + 2 padding - kernel) / stride + 1,B,d_out].  Names weight [d_out,d_in,kernel], bias [d_out]
 function nn.conv1d(d_in, d_out, kernel, options)
   check_width("conv1d", "d_in", d_in, "d_out", d_out, "kernel", kernel)
-  options = check_options("conv1d", options or {}, { stride = true, padding = true, bias = true, act = true, init = true })
+  options = check_options("conv1d", options or {}, "stride padding bias act init")
   local stride, padding, causal = options.stride or 1, options.padding or 0, options.padding == "causal"
   check_width("conv1d", "stride", stride)
   if padding == "same" and (kernel % 2 == 0 or stride ~= 1) then
@@ -272,12 +278,10 @@ function nn.conv1d(d_in, d_out, kernel, options)
   if not causal and (type(padding) ~= "number" or not (padding >= 0 and padding < kernel) or padding % 1 ~= 0) then
     errors.raise(("nn.conv1d: padding is %s, expected 0 to %d, \"same\" or \"causal\""):format(tostring(padding), kernel - 1))
   end
-  local weight, bias = parameter { d_out, d_in, kernel }, options.bias ~= false and parameter { d_out } or nil
-  check_init("conv1d", options.init, parameters.init.orthogonal(math.sqrt(2)))(weight:data(), d_out, d_in * kernel)
-  local named = { { "weight", weight }, bias and { "bias", bias } }
+  local weight, bias, named = weighted("conv1d", { d_out, d_in, kernel }, options)
   local about = ("%d -> %d, kernel = %d, stride = %d, padding = %s%s"):format(d_in, d_out, kernel, stride, tostring(padding),
     options.act and ", act = " .. tostring(options.act) or "")
-  return module.new({ kind = "conv1d", about = about, act = options.act, weight = weight, bias = bias, leaves = { weight, bias }, named = named },
+  return module.new({ kind = "conv1d", about = about, act = options.act, weight = weight, bias = bias, named = named },
     function(_, x, done, past)
     local shape = shape_of("conv1d", x, 3, 3, ("[T,B,%d]"):format(d_in))
     local w = ops.transpose(weight, { a = 1, b = 2 }):reshape(d_out, kernel * d_in)     -- the oldest row first, as frame_stack has it
@@ -307,9 +311,8 @@ end
 function nn.group_norm(groups, d, eps)
   check_width("group_norm", "groups", groups, "d", d)
   if d % groups ~= 0 then errors.raise(("nn.group_norm: groups is %d, expected a divisor of the %d channels: %s"):format(groups, d, format.divisors(d))) end
-  local weight, bias = parameter { d }:fill(1), parameter { d }
-  local named = { { "weight", weight }, { "bias", bias } }
-  return module.new({ kind = "group_norm", about = groups .. ", " .. d, leaves = { weight, bias }, named = named }, function(_, x)
+  local weight, bias, named = affine(d)
+  return module.new({ kind = "group_norm", about = groups .. ", " .. d, named = named }, function(_, x)
     local shape = shape_of("group_norm", x, 2, 6, ("[T,B,...,%d]"):format(d))
     local samples = x:reshape(shape[1], #shape > 2 and shape[2] or 1, -1, shape[#shape])
     return (ops.group_norm { x = samples, weight = weight, bias = bias, groups = groups, eps = eps or 1e-5 }):reshape(unpack(shape))
@@ -320,8 +323,7 @@ end
 
 local function pooling(name, kernel, options, known)
   check_width(name, "kernel", kernel)
-  local args = { kernel = kernel }
-  for key, value in pairs(check_options(name, options or {}, known)) do args[key] = value end
+  local args = tables.merged({ kernel = kernel }, check_options(name, options or {}, known))
   return module.new({ kind = name, about = tostring(kernel) }, function(_, x)
     args.x = x
     return (ops[name](args))
@@ -332,13 +334,13 @@ end
 ---@param kernel integer its side, in pixels
 ---@param options table? { stride = kernel, padding = 0, ceil = false }
 ---@return Module
-function nn.max_pool2d(kernel, options) return pooling("max_pool2d", kernel, options, { stride = true, padding = true, ceil = true }) end
+function nn.max_pool2d(kernel, options) return pooling("max_pool2d", kernel, options, "stride padding ceil") end
 
 ---The mean of each window of images [T,B,Y,X,C], padding included.
 ---@param kernel integer its side, in pixels
 ---@param options table? { stride = kernel, padding = 0 }
 ---@return Module
-function nn.avg_pool2d(kernel, options) return pooling("avg_pool2d", kernel, options, { stride = true, padding = true }) end
+function nn.avg_pool2d(kernel, options) return pooling("avg_pool2d", kernel, options, "stride padding") end
 
 ---The mean of each `kernel` rows of time of sequences [T,B,C]; rows left over at the end are dropped, as in torch.nn.AvgPool1d(kernel).
 ---@param kernel integer rows of a window, and from window to window

@@ -61,6 +61,72 @@ local function hold(t)
   return held
 end
 
+---Free at once what no variable holds, memory of C included.
+function binding.free() collectgarbage() collectgarbage() end
+
+-- The collector does not see C memory: prod it when plans have doubled.
+local plans, most_plans = 0, 16
+
+local function free_plan(p)
+  plans = plans - 1
+  C.mn_plan_free(p)
+end
+
+---A new plan of the engine, which the collector frees.
+---@return ffi.cdata* mn_plan *
+function binding.plan_handle()
+  if plans >= most_plans then
+    binding.free()
+    most_plans = math.max(16, 2 * plans)
+  end
+  local new = check(C.mn_plan_new(ctx))
+  plans = plans + 1
+  return ffi.gc(new, free_plan)
+end
+
+-- ---- bodies: what Lua records once and the engine runs within an op, a recurrence or a way back ----
+
+local recent, at, RECENT = {}, 0, 256                        -- entries that graphs outside of plans may still need
+
+---Record ops into a new plan, which an op then runs by its number.
+---@param begin fun(plan: ffi.cdata*): integer of the engine
+---@param f fun(entry: table) applies the ops
+---@return table entry { plan, id, version, bodies = of recurrences inside of it }
+function binding.record_body(begin, f)
+  local entry, before, id = { plan = binding.plan_handle(), bodies = {} }, engine.recording, ffi.new "int[1]"
+  check(begin(entry.plan))
+  engine.recording = entry.bodies
+  local ok, problem = pcall(f, entry)
+  engine.recording = before
+  local ended = C.mn_plan_end(entry.plan)
+  if not ok then error(problem, 0) end
+  check(ended)
+  entry.version = C.mn_plan_version(entry.plan, id)
+  entry.id = id[0]
+  return entry
+end
+
+---An entry of record_body is used now: the plan that records keeps it, else it stays while it is one of the last.
+function binding.keep_body(entry)
+  if engine.recording then
+    engine.recording[entry], engine.recording.draws = true, engine.recording.draws or entry.bodies.draws
+  elseif recent[at] ~= entry then
+    at = at % RECENT + 1
+    recent[at] = entry
+  end
+end
+
+---The keys of a table in a fixed order.
+function binding.sorted(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b)
+    if type(a) == type(b) and type(a) == "number" then return a < b end
+    return tostring(a) < tostring(b)
+  end)
+  return keys
+end
+
 -- ---- numbers in place of tensors ----
 
 local type_buffer, shape_buffer = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)
@@ -70,8 +136,11 @@ local types = {
   [C.MN_U8] = { name = "u8", pointer = ffi.typeof "uint8_t *", lowest = 0, highest = 255 },
 }
 for _, t in pairs(types) do t.leaves = setmetatable({}, { __mode = "v" }) end
+binding.types = types
 
 local function free_leaf(t) C.mn_leaf_free(ctx, t) end
+---A handle of a leaf, whose memory goes with it.
+function binding.owned(leaf) return ffi.gc(leaf, free_leaf) end
 
 -- A leaf without axes that holds a number: the same for every call with that number, until the collector takes it.
 local function constant(value, dtype)
@@ -80,7 +149,7 @@ local function constant(value, dtype)
   if leaf then return leaf end
   leaf = handle()
   check(C.mn_leaf_new(ctx, dtype, 0, shape_buffer, false, leaf))
-  ffi.gc(leaf, free_leaf)
+  binding.owned(leaf)
   ffi.cast(t.pointer, check(C.mn_tensor_data(ctx, leaf)))[0] = value
   if value == value then t.leaves[value] = leaf end
   return leaf

@@ -2,8 +2,9 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local op_binding = require "mneme.tensor.op_binding"
 local tensor = require "mneme.tensor.tensor"
-local C, ctx, check = engine.C, engine.ctx, engine.check
+local C, ctx, check, sorted = engine.C, engine.ctx, engine.check, op_binding.sorted
 
 ---@class Plan
 local Plan = {}
@@ -16,13 +17,6 @@ local function same_shape(x, recorded)
   if C.mn_tensor_info(ctx, recorded, dtype + 1, other) ~= n or dtype[0] ~= dtype[1] then return false end
   for i = 0, n - 1 do if shape[i] ~= other[i] then return false end end
   return true
-end
-
-local function sorted(t)
-  local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = key end
-  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
-  return keys
 end
 
 -- Tensors among the arguments, tables of them included, in a fixed order; and what else was given, constants and
@@ -158,7 +152,7 @@ end
 ---@return Plan
 local function plan(f)
   if type(f) ~= "function" then errors.raise("plan: " .. tostring(f) .. ", expected a function") end
-  return setmetatable({ f = f, handle = tensor.plan_handle(), recorded = false }, Plan)
+  return setmetatable({ f = f, handle = op_binding.plan_handle(), recorded = false }, Plan)
 end
 
 return plan

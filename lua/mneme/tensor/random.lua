@@ -4,7 +4,6 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local op_binding = require "mneme.tensor.op_binding"
-local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local C, ops, suggest = engine.C, tensor.ops, op_binding.suggest
 
@@ -170,16 +169,19 @@ suggest.guard("mn.nn.init.", init, suggest.init)
 
 -- ---- making layers ----
 
----A parameter of zeros.
+---A parameter, of zeros or as `begin` fills it (nn.init).
 ---@return Tensor
-function parameters.new(shape) return tensor.new { shape = shape, grad = true } end
+function parameters.new(shape, begin)
+  local p = tensor.new { shape = shape, grad = true }
+  if begin then begin(p:data(), shape[1], p:size() / shape[1]) end
+  return p
+end
 
 ---Options of a layer; a misspelt one would be none at all.
+---@param known string those that there are
 function parameters.check_options(what, options, known)
   errors.need("nn." .. what .. ": options", options, nil, "a table such as { act = \"relu\" }")
-  for key in pairs(options) do
-    if not known[key] then errors.unknown("option of nn." .. what, key, tables.keys(known)) end
-  end
+  errors.members("nn." .. what, options, known)
   return options
 end
 

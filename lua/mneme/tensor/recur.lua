@@ -4,20 +4,11 @@ local ffi = require "ffi"
 local op_binding = require "mneme.tensor.op_binding"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local C, ctx, check, ops = engine.C, engine.ctx, engine.check, tensor.ops
+local C, ctx, check, ops, sorted = engine.C, engine.ctx, engine.check, tensor.ops, op_binding.sorted
 
 -- ---- structures: a tensor, or a table of such by any keys ----
-
-local function sorted(t)
-  local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = key end
-  table.sort(keys, function(a, b)
-    if type(a) == type(b) and type(a) == "number" then return a < b end
-    return tostring(a) < tostring(b)
-  end)
-  return keys
-end
 
 -- Its tensors in a fixed order.
 local function flatten(what, x, list)
@@ -47,12 +38,6 @@ local function form(x, from)
   return "{" .. table.concat(parts, ";") .. "}"
 end
 
-local function elements(shape)
-  local n = 1
-  for _, size in ipairs(shape) do n = n * size end
-  return n
-end
-
 local function rows(list, T)
   local flat = {}
   for i, x in ipairs(list) do flat[i] = x:reshape(T, -1) end
@@ -69,7 +54,7 @@ end
 local function split(joined, shapes, lead)
   local list, at = {}, 0
   for i, shape in ipairs(shapes) do
-    local n = elements(shape)
+    local n = tables.product(shape)
     local part = #shapes == 1 and joined or ops.slice(joined, { axis = -1, from = at, to = at + n })
     local sizes = { unpack(lead) }
     for _, size in ipairs(shape) do sizes[#sizes + 1] = size end
@@ -150,24 +135,10 @@ local function learned(plan, own)
   return list
 end
 
--- Run f while `plan` records; `bodies` keeps those of recurrences inside of it.
-local function recording(plan, bodies, f)
-  local before = engine.recording
-  check(C.mn_body_begin(plan))
-  engine.recording = bodies
-  local ok, problem = pcall(f)
-  engine.recording = before
-  local ended = C.mn_plan_end(plan)
-  if not ok then error(problem, 0) end
-  check(ended)
-end
-
 -- The body recorded for rows of these shapes: { plan, id, version, learned = leaves, y = its form, y_shapes }.
 local function record(body, o)
-  local entry = { plan = tensor.plan_handle(), bodies = {} }
-  local plan = entry.plan
-  recording(plan, entry.bodies, function()
-    local own = {}
+  return op_binding.record_body(C.mn_body_begin, function(entry)
+    local plan, own = entry.plan, {}
     local function stand_in(what, shapes)
       local list = inputs(plan, what, shapes)
       for _, t in ipairs(list) do own[#own + 1] = t end
@@ -193,25 +164,15 @@ local function record(body, o)
     record_backward(plan, y_list, states)
     check(C.mn_body_end(plan, false))
   end)
-  local id = ffi.new "int[1]"
-  entry.version = C.mn_plan_version(plan, id)
-  entry.id = id[0]
-  return entry
 end
 
 -- ---- calling it ----
 
 local recorded = setmetatable({}, { __mode = "k" })      -- [body] = { [key] = entry }
-local recent, at = {}, 0                                -- entries that graphs outside of plans may still need
-local RECENT = 256
-
-local known = { x = true, state = true, done = true, start = true, given = true, keep = true }
 
 local function check_options(o)
   if type(o) ~= "table" or tensor.is(o) then errors.raise("recur: " .. type(o) .. ", expected { x =, state =, ... } after the body") end
-  for key in pairs(o) do
-    if not known[key] then errors.unknown("argument of recur:", tostring(key), { "x", "state", "done", "start", "given", "keep" }) end
-  end
+  errors.members("recur", o, "x state done start given keep")
   for _, key in ipairs { "x", "state" } do
     if o[key] == nil then errors.raise(("recur: %s is missing, expected a tensor or a table of tensors"):format(key)) end
   end
@@ -287,12 +248,7 @@ local function recur(body, options)
   if entry.bodies.draws and options.keep == false then
     errors.raise "recur: its body draws random numbers, which keep = false would draw again: leave it out"
   end
-  if engine.recording then                                     -- the plan that records keeps it
-    engine.recording[entry], engine.recording.draws = true, engine.recording.draws or entry.bodies.draws
-  elseif recent[at] ~= entry then
-    at = at % RECENT + 1
-    recent[at] = entry
-  end
+  op_binding.keep_body(entry)
 
   local given = {}
   for _, list in ipairs { o.given_list, entry.learned } do

@@ -309,8 +309,7 @@ end
 ---@param metadata table<string, string>?
 ---@param after string[]? as in files.write
 function safetensors.write(path, list, metadata, after)
-  local header, entries, pieces = { __metadata__ = {} }, {}, {}
-  for key, value in pairs(metadata or {}) do header.__metadata__[key] = value end
+  local header, entries, pieces = { __metadata__ = tables.merged(metadata) }, {}, {}
   check_metadata(path, header.__metadata__)
   if not list[1] and next(list) ~= nil then errors.raise(path .. ": expected a list of { name, tensor }, not a table of tensors by name") end
   for i, item in ipairs(list) do entries[i] = entry_of(item, i) end

@@ -4,6 +4,7 @@
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
 local describe = require("mneme.tensor.op_binding").describe
+local product = require("mneme.base.tables").product
 
 ---@param M table tensor.lua's
 return function(M)
@@ -16,7 +17,6 @@ return function(M)
     if not M.is(x) then errors.raise(("%s: %s is %s, expected a tensor"):format(name, what, describe(x))) end
   end
 
-  -- Its sizes.
   local function shape_of(name, x)
     need_tensor(name, "x", x)
     return x:shape()
@@ -32,13 +32,6 @@ return function(M)
   end
 
   local function is_count(n) return type(n) == "number" and n >= 1 and n < 2 ^ 31 and n % 1 == 0 end
-
-  -- Sizes first .. last of a shape, multiplied.
-  local function product(shape, first, last)
-    local n = 1
-    for i = first, last do n = n * shape[i] end
-    return n
-  end
 
   -- ---- joining ----
 

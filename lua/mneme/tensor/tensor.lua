@@ -5,12 +5,11 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local op_binding = require "mneme.tensor.op_binding"
-local suggest = require("mneme.tensor.op_binding").suggest
+local suggest = op_binding.suggest
 local C, check, ctx = engine.C, engine.check, engine.ctx
 
-local handle, describe = ffi.typeof "mn_tensor", op_binding.describe
+local handle, describe, owned, types = ffi.typeof "mn_tensor", op_binding.describe, op_binding.owned, op_binding.types
 local dtypes = { f32 = C.MN_F32, i32 = C.MN_I32, u8 = C.MN_U8 }
-local pointers = { [C.MN_F32] = ffi.typeof "float *", [C.MN_I32] = ffi.typeof "int32_t *", [C.MN_U8] = ffi.typeof "uint8_t *" }
 local shape_buffer, dtype_buffer = ffi.new("int[?]", C.MN_AXES), ffi.new "int[1]"
 
 ---@class Tensor axes and indices count from 0 (ends excluded, negative from the end); only brackets, x[i], x:at(i, j) and lists count from 1
@@ -43,10 +42,10 @@ local function shape_of(list)
 end
 
 -- x as a number that the type can hold.
-local lowest, highest = { i32 = -2 ^ 31, u8 = 0 }, { i32 = 2 ^ 31 - 1, u8 = 255 }
 local function number(x, dtype)
+  local t = types[dtypes[dtype or "f32"]]
   if type(x) ~= "number" then errors.raise("tensor: " .. describe(x) .. " is not a number") end
-  if lowest[dtype] and not (x >= lowest[dtype] and x <= highest[dtype] and x % 1 == 0) then
+  if t.lowest and not (x >= t.lowest and x <= t.highest and x % 1 == 0) then
     errors.raise(("tensor: %.16g does not fit %s"):format(x, dtype))
   end
   return x
@@ -89,11 +88,7 @@ function M.new(spec, options, more)
   if type(spec) ~= "table" then errors.raise("tensor: " .. describe(spec) .. ", expected a list of numbers or { shape = {...} }") end
   if options ~= nil then
     if type(options) ~= "table" then errors.raise("tensor: options are " .. describe(options) .. ", expected { dtype = ..., grad = ... }") end
-    local both = #spec > 0 and { data = spec } or {}
-    for _, given in ipairs { #spec > 0 and {} or spec, options } do
-      for key, value in pairs(given) do both[key] = value end
-    end
-    spec = both
+    spec = tables.merged(#spec > 0 and { data = spec } or spec, options)
   end
   local n = #spec
   for key, value in pairs(spec) do
@@ -117,8 +112,8 @@ function M.new(spec, options, more)
     put_shape(shape)                               -- finalizers may have used the buffer
     check(C.mn_leaf_new(ctx, dtype, #shape, shape_buffer, spec.grad or false, t))
   end
-  ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
-  if M.leaf_budget then M.leaf_budget() end
+  owned(t)
+  M.leaf_budget()
   if data ~= nil and #shape == 0 then t:data()[0] = number(data, spec.dtype)
   elseif data ~= nil then fill_from(t:data(), 0, data, shape, 1, spec.dtype) end
   if spec.time then check(C.mn_leaf_time(ctx, t, true)) end
@@ -134,28 +129,10 @@ function M.sequence(spec, options)
   return M.new(spec, options)
 end
 
----Free at once what no variable holds, memory of C included.
-function M.collect() collectgarbage() collectgarbage() end
+M.collect = op_binding.free
 
--- The collector does not see C memory: prod it when leaves have grown by half since it last ran, or plans have doubled.
-local budget, plans, most_plans = 64e6, 0, 16
-
-local function free_plan(p)
-  plans = plans - 1
-  C.mn_plan_free(p)
-end
-
----A new plan of the engine, which the collector frees.
----@return ffi.cdata* mn_plan *
-function M.plan_handle()
-  if plans >= most_plans then
-    M.collect()
-    most_plans = math.max(16, 2 * plans)
-  end
-  local new = check(C.mn_plan_new(ctx))
-  plans = plans + 1
-  return ffi.gc(new, free_plan)
-end
+-- The collector does not see C memory: prod it when leaves have grown by half since it last ran.
+local budget = 64e6
 
 function M.leaf_budget()
   if C.mn_bytes(ctx, "leaf") < budget then return end
@@ -168,7 +145,7 @@ end
 function M.like(of)
   local t = handle()
   check(C.mn_leaf_like(ctx, of, t))
-  return ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
+  return owned(t)
 end
 
 ---A window on part of a leaf's numbers (and of its gradient), `offset` numbers in: parts of packed parameters.
@@ -178,7 +155,7 @@ function M.view(of, offset, shape)
   put_shape(shape)
   local t = handle()
   check(C.mn_leaf_view(ctx, of, offset, #shape, shape_buffer, t))
-  return ffi.gc(t, function(leaf) C.mn_leaf_free(ctx, leaf) end)
+  return owned(t)
 end
 
 -- ---- looking inside ----
@@ -212,7 +189,7 @@ end
 ---@return "f32"|"i32"|"u8"
 function Tensor:dtype()
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
-  return dtype_buffer[0] == C.MN_F32 and "f32" or dtype_buffer[0] == C.MN_I32 and "i32" or "u8"
+  return types[dtype_buffer[0]].name
 end
 
 ---Borrowed FFI pointer to the numbers (zero-based, row-major); good until the tensor goes.
@@ -220,7 +197,7 @@ end
 function Tensor:data()
   local p = check(C.mn_tensor_data(ctx, self))
   check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer))
-  return ffi.cast(pointers[dtype_buffer[0]], p)
+  return ffi.cast(types[dtype_buffer[0]].pointer, p)
 end
 
 ---Borrowed FFI pointer to a leaf's gradient.
@@ -307,7 +284,7 @@ end
 function M.writable(t, what)
   local p = check(C.mn_tensor_write(ctx, t, what))
   check(C.mn_tensor_info(ctx, t, dtype_buffer, shape_buffer))
-  return ffi.cast(pointers[dtype_buffer[0]], p)
+  return ffi.cast(types[dtype_buffer[0]].pointer, p)
 end
 
 ---Set every number of a leaf to x.  What was computed (x[i], slices, other shapes) is a copy, and refused.
@@ -329,6 +306,20 @@ function Tensor:copy(from)
   return self
 end
 
+---The option retain of what walks back from a loss, checked.
+---@param what string "backward"
+---@param options { retain: boolean }?
+---@return boolean
+function M.retain(what, options)
+  if options == nil then return false end
+  if type(options) ~= "table" then errors.raise(("%s: %s, expected { retain = true }"):format(what, describe(options))) end
+  for key, value in pairs(options) do
+    if key ~= "retain" then errors.unknown(("argument of %s:"):format(what), tostring(key), { "retain" }) end
+    if type(value) ~= "boolean" then errors.raise(("%s: retain = %s, expected true or false"):format(what, describe(value))) end
+  end
+  return options.retain or false
+end
+
 ---Refuse a loss that depends on nothing that wants a gradient.
 ---@param what string "backward"
 function M.need_graph(what, loss)
@@ -342,13 +333,7 @@ end
 ---@param options { retain: boolean }? retain = true keeps the graph, for another backward
 function Tensor:backward(options)
   M.need_graph("backward", self)
-  if options == nil then check(C.mn_backward(ctx, self, false)) return end
-  if type(options) ~= "table" then errors.raise("backward: " .. describe(options) .. ", expected { retain = true }") end
-  for key, value in pairs(options) do
-    if key ~= "retain" then errors.unknown("argument of backward:", tostring(key), { "retain" }) end
-    if type(value) ~= "boolean" then errors.raise(("backward: retain = %s, expected true or false"):format(describe(value))) end
-  end
-  check(C.mn_backward(ctx, self, options.retain or false))
+  check(C.mn_backward(ctx, self, M.retain("backward", options)))
 end
 
 -- ---- ops ----

@@ -1,6 +1,7 @@
 -- torch_layout.lua -- the names and values of a module's state dict as torch has them, and back.  Two things differ: an activation is part
 -- of the layer before it, and takes a number of its own in torch's nn.Sequential; and modules with a field `packed` have
 -- tensors that torch packs into others, as torch.nn.GRU does: packed.to(dict) and packed.from(dict) give the others and the names that they used.
+local tables = require "mneme.base.tables"
 local members                -- of module.lua, which hands it over
 
 local layout = {}
@@ -57,17 +58,11 @@ local function exchange(out, dict, convert, from, to)
   for name, t in pairs(made) do out[to .. name] = t end
 end
 
-local function copy(dict)
-  local out = {}
-  for name, t in pairs(dict) do out[name] = t end
-  return out
-end
-
 ---A state dict with torch's names.
 ---@param dict table<string, Tensor> by the module's names; others stay as they are
 ---@return table<string, Tensor>
 function layout.to_torch(m, dict)
-  local found, out = differences(m), copy(dict)
+  local found, out = differences(m), tables.merged(dict)
   for _, renames in ipairs(found.renamed) do
     for _, pair in ipairs(renames) do if dict[pair[1]] then out[pair[1]] = nil end end
     for _, pair in ipairs(renames) do if dict[pair[1]] then out[pair[2]] = dict[pair[1]] end end
@@ -81,7 +76,7 @@ end
 ---@param dict table<string, Tensor>
 ---@return table<string, Tensor>
 function layout.from_torch(m, dict)
-  local found, out = differences(m), copy(dict)
+  local found, out = differences(m), tables.merged(dict)
   for _, renames in ipairs(found.renamed) do
     local mine, all = true, true
     for _, pair in ipairs(renames) do mine, all = mine and dict[pair[1]] ~= nil, all and dict[pair[2]] ~= nil end

@@ -1,5 +1,6 @@
 -- decays.lua -- decays of the gated linear family: what a step keeps of the state, given its gates.
 -- One entry is one decay; a user adds one to the same table: mn.decays.mine = { ... }.
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -53,7 +54,6 @@ decays.list = {
 decays.members = { doc = "string", source = "string", keep = "function", joint = "boolean", needs = "table", rest = "table" }
 
 -- Those of the library; a script may put others into the list, also under these names.
-decays.ours = {}
-for name, entry in pairs(decays.list) do decays.ours[name] = entry end
+decays.ours = tables.merged(decays.list)
 
 return decays

@@ -169,7 +169,6 @@ function feature_maps.whole(args)
 end
 
 -- Those of the library; a script may put others into the list, also under these names.
-feature_maps.ours = {}
-for name, entry in pairs(feature_maps.list) do feature_maps.ours[name] = entry end
+feature_maps.ours = tables.merged(feature_maps.list)
 
 return feature_maps

@@ -2,6 +2,7 @@
 -- One entry is one gate; a user adds one to the same table: mn.gates.mine = { ... }.
 local feature_maps = require "mneme.models.axes.feature_maps"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -73,7 +74,6 @@ gates.members = { doc = "string", law = "string", decay = "string", beta = "coun
   module = "function", apply = "function" }
 
 -- Those of the library; a script may put others into the list, also under these names.
-gates.ours = {}
-for name, entry in pairs(gates.list) do gates.ours[name] = entry end
+gates.ours = tables.merged(gates.list)
 
 return gates

@@ -17,12 +17,10 @@ return {
   lanes = function(V, K) return 3 * V * K end,
   run = function(cfg, args, state, new, done, prefix)
     feature_maps.whole(args)
-    local shape = args.beta:shape()
-    local function number(t) return ops.reshape(t, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }) end
-    local gamma = number(args.gamma)
+    local gamma = args.gamma:squeeze(-1)
     local y, C, s = ops.delta_rule {
       q = ops.normalise { x = args.q, by = "l2", eps = 1e-6 }, k = ops.normalise { x = args.k, by = "l2", eps = cfg.norm_eps },
-      v = args.v, write = gamma * number(args.beta), keep = ops.scale { x = gamma, a = -1, b = 1 }, done = done,
+      v = args.v, write = gamma * args.beta:squeeze(-1), keep = ops.scale { x = gamma, a = -1, b = 1 }, done = done,
       C = state[prefix .. "C"], s = state[prefix .. "s"],
       eps = cfg.eps, den_clamp = cfg.den_clamp, normalise = cfg.normalise,
     }

@@ -25,10 +25,9 @@ return {
   lanes = function(V, K) return 3 * V * K end,
   run = function(cfg, args, state, new, done, prefix)
     feature_maps.whole(args)
-    local shape = args.beta:shape()
     local y, C = ops.delta_rule {
       q = ops.normalise { x = args.q, by = "sum", eps = cfg.norm_eps }, k = ops.normalise { x = args.k, by = "sum", eps = cfg.norm_eps },
-      v = args.v, write = ops.reshape(args.beta, { d0 = shape[1], d1 = shape[2], d2 = shape[3] }), done = done,
+      v = args.v, write = args.beta:squeeze(-1), done = done,
       C = state[prefix .. "C"], normalise = 0,
     }
     new[prefix .. "C"] = C

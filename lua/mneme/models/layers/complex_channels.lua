@@ -4,6 +4,7 @@
 --   per layer  u = norm(e);   y = Re(C h) + D*u, of both of a conjugate pair (s5) 2 Re(C h) + D*u
 --   glu=full_glu  g = gelu(y);   e = e + out1(g)*sigma(out2(g))
 --   glu=half_glu2 e = e + y*sigma(out2(gelu(y)))
+local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
@@ -13,15 +14,7 @@ local ops = tensor.ops
 local complex = {}
 local NEAR = 1e-7                -- of |lambda|^2 and of phases to the ends of their ranges, where logarithms are infinite
 
----A leaf.
----@param init function? as in nn.init
----@return Tensor
-function complex.parameter(shape, init)
-  local p = tensor.new { shape = shape, grad = true }
-  if init then init(p:data(), shape[1], shape[2] or 1) end
-  return p
-end
-local parameter = complex.parameter
+local parameter = require("mneme.tensor.random").parameters.new
 
 ---Logarithms whose lambda = exp(-exp(nu) + i exp(theta)) begins uniform on the ring r_min <= |lambda| <= r_max, with phases 0 .. max_phase
 ---(Orvieto et al. 2023, lemma 3.2).
@@ -88,7 +81,7 @@ function complex.channels(o)
   end
 end
 
-local function layer(cfg, name, unit)
+local function layer(cfg, prefix, name, unit)
   local d, N, lecun = cfg.d_model, cfg.d_state, nn.init.lecun_normal()
   local full = cfg.glu ~= "half_glu2"
   local norm, made = nn.layer_norm(d, cfg.ln_eps), unit(cfg)
@@ -108,14 +101,15 @@ local function layer(cfg, name, unit)
   local out2 = nn.linear(d, d, { init = lecun, act = "sigmoid" })
   local children = { { "norm", norm }, { name, core }, { "out2", out2 } }
   if full then table.insert(children, 3, { "out1", out1 }) end
-  return nn.module({ children = children }, function(_, e, done, h, probe, sense)
+  return nn.module({ children = children }, function(_, e, done, state, new, probe, sense)
     local u = norm(e)
     if sense then sense(u) end
-    local y, after = core(u, done, h)
-    y = probe and probe(y) or y
+    local y, after = core(u, done, state[prefix .. "h"])
+    new[prefix .. "h"] = after
+    y = probe and probe(prefix .. "retrieved", y) or y
     local g = y:gelu()
-    return e + (full and out1(g) or y) * out2(g), after
-  end), made.gate, credit
+    return e + (full and out1(g) or y) * out2(g)
+  end), { made.gate }, credit(prefix .. "h")
 end
 
 ---The core of such layers.
@@ -125,28 +119,8 @@ end
 ---  each channel stands for itself and its conjugate
 ---@return table what a core's build returns
 function complex.stack(cfg, name, unit)
-  local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
-  local layers, states, decays, credit = {}, {}, {}, {}
-  for n = 0, cfg.n_layers - 1 do
-    local state = "layers." .. n .. ".h"
-    local built, gate, of_state = layer(cfg, name, unit)
-    layers[n + 1], decays[n + 1], states[state], credit[n + 1] = { tostring(n), built }, { gate }, "[B,S]", of_state(state)
-  end
-  return {
-    module = nn.container { { "embed", embed }, { "layers", nn.container(layers) } },
-    d_out = cfg.d_model, states = states, sizes = { S = 2 * cfg.d_state }, complexity = { step = "2*L*S" }, reads = "vector", decays = decays,
-    sensitivities = credit,
-    forward = function(x, done, state, probe, _, _, sense)
-      local e, new = embed(x), {}
-      for n = 0, cfg.n_layers - 1 do
-        local at = "layers." .. n .. "."
-        local function seen(y) return probe(at .. "retrieved", y) end
-        e, new[at .. "h"] = layers[n + 1][2](e, cfg.reset and done or nil, state[at .. "h"], probe and seen,
-          sense and function(u) sense(n + 1, u) end)
-      end
-      return e, new
-    end,
-  }
+  return block.stack(cfg, { sizes = { S = 2 * cfg.d_state }, complexity = { step = "2*L*S" }, reads = "vector" }, { h = "[B,S]" },
+    function(_, prefix) return layer(cfg, prefix, name, unit) end)
 end
 
 return complex

@@ -8,10 +8,11 @@ local block = require "mneme.models.block"
 local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local fast_weights = {}
+local parameter, fast_weights = require("mneme.tensor.random").parameters.new, {}
 
 ---@class FastWeights what a core's file gives, besides doc, source and config
 ---@field counts table<string, integer>? its settings that are counts
@@ -53,12 +54,6 @@ local fast_weights = {}
 ---@field seen fun(name: string, t: Tensor): Tensor  shows it to the probe
 ---@field carried fun(name: string, op: function, args: table): Tensor  runs an op whose argument `name` is a state, and whose second result is the next
 ---@field turned fun(t: Tensor): Tensor  queries or keys, turned by their position
-
-local function parameter(shape, init)
-  local p = tensor.new { shape = shape, grad = true }
-  if init then init(p:data(), shape[1], shape[2] or 1) end
-  return p
-end
 
 -- Rows of a packed leaf under names of their own, each begun by init.
 local function windows(leaf, parts, named, suffix, cols, init)
@@ -182,9 +177,8 @@ local function collector(leaves, named, children, decays)
 end
 
 -- The layer's memory.
-local function attention(cfg, n, spec, K, V, core, shared)
-  local H, d, W = cfg.n_heads, cfg.d_model, cfg.conv_size
-  local lecun, prefix = nn.init.lecun_normal(), "layers." .. n .. "."
+local function attention(cfg, n, prefix, spec, K, V, shared)
+  local H, d, W, lecun, decays = cfg.n_heads, cfg.d_model, cfg.conv_size, nn.init.lecun_normal(), {}
   local parts, open_parts = spec.parts(cfg), spec.open and spec.open(cfg) or {}
   local D, at = rows_of(parts)
   local O, open_at = rows_of(open_parts)
@@ -195,8 +189,7 @@ local function attention(cfg, n, spec, K, V, core, shared)
     return p
   end
   local inward, conv, open = packed(D, d), W and packed(D, W), O > 0 and packed(O, d)
-  core.decays[n + 1] = {}
-  local own = collector(leaves, named, children, core.decays[n + 1])
+  local own = collector(leaves, named, children, decays)
   local remembered = spec.memory(cfg, own, n, shared)
   local bias = conv and spec.conv_bias and own.leaf("conv.bias", { D })
   local weight = own.leaf("norm.weight", { spec.norm == "all" and H * V or V }):fill(1)
@@ -207,15 +200,11 @@ local function attention(cfg, n, spec, K, V, core, shared)
   for _, child in ipairs(gate) do children[#children + 1] = child end
   local out = own.child("out", nn.linear(H * V, d, { bias = false, init = lecun, act = block.closing(cfg.flow) }))
   local eps = cfg.rms_eps * (spec.scaled and K or 1)
-  if core.sensitivities then
-    for _, entry in ipairs(named) do own.named[entry[1]] = entry[2] end
-    core.sensitivities[n + 1] = credit_of(spec, cfg, K, V, own, n, shared, inward, at)
-  end
+  for _, entry in ipairs(named) do own.named[entry[1]] = entry[2] end
 
   return nn.module({ leaves = leaves, named = named, children = children }, function(_, x, done, state, new, probe, sense)
-    if sense then sense(n + 1, x) end
-    local shape = x:shape()
-    local T, B = shape[1], shape[2]
+    if sense then sense(x) end
+    local T, B = unpack(x:shape())
     local function heads(t, count) return ops.reshape(t, { d0 = T, d1 = B, d2 = count, d3 = t:size() / (T * B * count) }) end
     local function seen(name, t) return probe and probe(prefix .. name, t) or t end
     local s = { x = x, T = T, B = B, done = done, seen = seen, heads = heads, all = ops.linear(x, inward) }
@@ -249,7 +238,7 @@ local function attention(cfg, n, spec, K, V, core, shared)
     y = y:normalise { by = "rms", eps = eps } * weight
     if g and not spec.gate_first then y = y * g end
     return out(ops.reshape(y, { d0 = T, d1 = B, d2 = H * V }))
-  end)
+  end), decays, spec.credit and credit_of(spec, cfg, K, V, own, n, shared, inward, at)
 end
 
 local function check(name, cfg)
@@ -265,29 +254,19 @@ end
 
 local function build(name, spec, cfg)
   check(name, cfg)
-  local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
   local K, V = cfg.d_head, cfg.d_head * (cfg.expand_v or 1)
   if spec.sizes then K, V = spec.sizes(cfg) end
-  local D = rows_of(spec.parts(cfg))
-  local layers, states, core = {}, {}, { decays = {}, no_sensitivities = spec.lacks }
-  core.sensitivities = spec.credit and {} or nil
-  local shared = spec.shared and spec.shared(cfg)
-  for n = 0, cfg.n_layers - 1 do
-    layers[n + 1] = { tostring(n), block.new(cfg, attention(cfg, n, spec, K, V, core, shared)) }
-    for state, axes in pairs(spec.states or { C = "[B,H,V,K]" }) do states["layers." .. n .. "." .. state] = axes end
-    if cfg.conv_size then states["layers." .. n .. ".conv"] = "[B,W,D]" end
-  end
-  if spec.rotary then states.tick, core.claims = "[B]", { reset = "up to tick" } end
-  core.module = nn.container { { "embed", embed }, { "layers", nn.container(layers) }, shared and { "shared", shared } }
-  core.d_out, core.states, core.reads = cfg.d_model, states, spec.reads
-  core.sizes = { H = cfg.n_heads, K = K, V = V, W = cfg.conv_size and cfg.conv_size - 1, D = cfg.conv_size and D, P = cfg.keys }
-  core.complexity = { step = spec.complexity }
-  core.forward = function(x, done, state, probe, _, _, sense)
-    local e, new = embed(x), {}
-    done = cfg.reset and done or nil
-    for n = 1, cfg.n_layers do e = layers[n][2](e, done, state, new, probe, sense) end
-    return e, new
-  end
+  local D, conv = rows_of(spec.parts(cfg)), cfg.conv_size
+  local sizes = { H = cfg.n_heads, K = K, V = V, W = conv and conv - 1, D = conv and D, P = cfg.keys }
+  local core = { no_sensitivities = spec.lacks, reads = spec.reads, complexity = { step = spec.complexity }, sizes = sizes }
+  if spec.rotary then core.states, core.claims = { tick = "[B]" }, { reset = "up to tick" } end
+  local shared
+  block.stack(cfg, core, tables.merged(spec.states or { C = "[B,H,V,K]" }, conv and { conv = "[B,W,D]" }), function(n, prefix)
+    shared = shared or spec.shared and spec.shared(cfg)              -- after the embedding, before the layers
+    local attn, decays, credit = attention(cfg, n, prefix, spec, K, V, shared)
+    return block.new(cfg, attn), decays, credit
+  end)
+  if shared then table.insert(core.module.children, { "shared", shared }) end
   return core
 end
 
@@ -295,9 +274,8 @@ end
 ---@param spec FastWeights with doc, source, equations?, config
 ---@return table definition as core.lua wants it
 function fast_weights.core(name, spec)
-  local config = { d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_ffn = 128, rms_eps = 1e-5, flow = "residual", embed_act = "relu",
-    ln_eps = 1e-6, remember = "published", reset = true }
-  for key, value in pairs(spec.config) do config[key] = value end
+  local config = tables.merged({ d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_ffn = 128, rms_eps = 1e-5, flow = "residual", embed_act = "relu",
+    ln_eps = 1e-6, remember = "published", reset = true }, spec.config)
   local counts = spec.counts or {}
   for key, least in pairs { expand_v = 1, conv_size = 2, gate_rank = 1, decay_rank = 1 } do if config[key] then counts[key] = counts[key] or least end end
   return { doc = spec.doc, source = spec.source, checked = "an independent program", equations = spec.equations, config = config, counts = counts,
