@@ -87,7 +87,7 @@ t.test("every study has a report: nothing lived; runs missing, failed, without n
       local study, file = pretend(name, statuses)
       local source = report.source(file)
       study_folder.add_means(study, source.spec)
-      local ok, page = pcall(report.html, study, source)
+      local ok, page = pcall(report.page, study, source)
       t.ok(ok, ("%s, %s: %s"):format(name, table.concat(statuses, " "), tostring(page)))
       t.ok(page:find("</html>", 1, true) and page:find(report_strings.scope, 1, true), name)
       if #statuses == 1 then

@@ -9,14 +9,62 @@ function tables.keys(t)
   return keys
 end
 
----A new table with the entries of others, later ones over earlier; nil is passed over.
----@return table
+---What f gives for each item of a list; items for which it gives nil are left out.
+---@param f fun(item: any, i: integer): any
+---@return any[]
+function tables.map(list, f)
+  local out = {}
+  for i, item in ipairs(list) do out[#out + 1] = f(item, i) end
+  return out
+end
+
+---All that a pattern finds in a text.
+---@return string[]
+function tables.found(text, pattern)
+  local out = {}
+  for part in text:gmatch(pattern) do out[#out + 1] = part end
+  return out
+end
+
+---The items of a list as the keys of a table.
+---@return table<any, true>
+function tables.set(list)
+  local set = {}
+  for _, item in ipairs(list) do set[item] = true end
+  return set
+end
+
+---The entries of several tables in a new one; of a key that is there twice the last counts.
+---@param ... table? each, or nil
 function tables.merged(...)
-  local all = {}
-  for i = 1, select("#", ...) do
-    for key, value in pairs((select(i, ...)) or {}) do all[key] = value end
+  local out = {}
+  for i = 1, select("#", ...) do for key, value in pairs((select(i, ...)) or {}) do out[key] = value end end
+  return out
+end
+
+---The least and the largest number of a list; infinities of none.
+function tables.span(list)
+  local least, most = math.huge, -math.huge
+  for _, v in ipairs(list) do least, most = math.min(least, v), math.max(most, v) end
+  return least, most
+end
+
+---Items that have a name in common, in the order in which names come.
+---@param name_of fun(item: any): any nil: of no group
+---@param field string? what a group calls its items: "runs"
+---@return table[] groups { name, items }
+function tables.groups(list, name_of, field)
+  local groups, by_name = {}, {}
+  for _, item in ipairs(list) do
+    local name = name_of(item)
+    if name ~= nil then
+      by_name[name] = by_name[name] or { name = name, [field or "items"] = {} }
+      local of = by_name[name][field or "items"]
+      if not of[1] then groups[#groups + 1] = by_name[name] end
+      of[#of + 1] = item
+    end
   end
-  return all
+  return groups
 end
 
 ---Is it among the items of a list?

@@ -2,6 +2,7 @@
 -- seeds for the best.  What is proposed depends on results alone, so it is the same however many measure at a time, and whatever was killed in
 -- between.
 local sobol = require "mneme.lab.search.sobol"
+local tables = require "mneme.base.tables"
 
 local schedule = {}
 local AGAIN = 0.2                  -- of the trials: further seeds of the best settings, at the end
@@ -12,26 +13,16 @@ function schedule.settings(o) return math.max(1, math.floor((o.trials - math.flo
 
 -- The settings of proposals with all their scores, the best mean first: { id, values, scores, mean }[]; a failed trial scores as the worst that is known.
 local function ranked(proposals)
-  local list, by_id, worst = {}, {}, math.huge
-  for _, p in ipairs(proposals) do
-    local entry = by_id[p.setting]
-    if not entry then
-      entry = { id = p.setting, values = p.values, scores = {} }
-      by_id[p.setting], list[#list + 1] = entry, entry
+  local worst = math.huge
+  for _, p in ipairs(proposals) do for _, score in ipairs(p.scores) do worst = math.min(worst, score or worst) end end
+  local list = tables.map(tables.groups(proposals, function(p) return p.setting end), function(of)
+    local scores, sum = {}, 0
+    for _, p in ipairs(of.items) do
+      for _, score in ipairs(p.scores) do scores[#scores + 1] = score or worst < math.huge and worst or 0 end
     end
-    for _, score in ipairs(p.scores) do
-      entry.scores[#entry.scores + 1] = score
-      if score then worst = math.min(worst, score) end
-    end
-  end
-  for _, entry in ipairs(list) do
-    local sum = 0
-    for k, score in ipairs(entry.scores) do
-      entry.scores[k] = score or worst < math.huge and worst or 0
-      sum = sum + entry.scores[k]
-    end
-    entry.mean = sum / #entry.scores
-  end
+    for _, score in ipairs(scores) do sum = sum + score end
+    return { id = of.name, values = of.items[1].values, scores = scores, mean = sum / #scores }
+  end)
   table.sort(list, function(a, b) return a.mean > b.mean or a.mean == b.mean and a.id < b.id end)
   return list
 end

@@ -64,16 +64,19 @@ end
 ---Ranges and lists as one text.
 ---@param settings table<string, string|any[]> as for space.new
 function space.text(settings)
-  local list = {}
-  for i, name in ipairs(tables.keys(settings)) do list[i] = name .. "=" .. setting_types.show(settings[name]) end
-  return table.concat(list, " ")
+  return table.concat(tables.map(tables.keys(settings), function(name) return name .. "=" .. setting_types.show(settings[name]) end), " ")
+end
+
+-- The ends of a range as a stretch: each whole number has as much of it.
+local function ends_of(dim)
+  local half = dim.int and 0.5 or 0
+  return dim.low - half, dim.high + half
 end
 
 -- The text of a dimension at a place from 0 to 1.
 local function text_at(dim, u)
   if dim.categories then return dim.categories[math.min(#dim.categories, math.floor(u * #dim.categories) + 1)] end
-  local low, high = dim.low, dim.high
-  if dim.int then low, high = low - 0.5, high + 0.5 end
+  local low, high = ends_of(dim)
   local v
   if dim.log then v = math.exp(math.log(low) + u * (math.log(high) - math.log(low)))
   else v = low + u * (high - low) end
@@ -103,10 +106,9 @@ function Space:point(setting)
       local v = setting_types.number(setting_types.show(text))
       local near = 1e-3 * (dim.log and math.abs(v or 0) or dim.high - dim.low)      -- the texts' four digits
       if not v or v < dim.low - near or v > dim.high + near then return nil end
-      local low, high = dim.low, dim.high
-      if dim.int then low, high = low - 0.5, high + 0.5 end
-      point[i] = dim.log and math.log(v / low) / math.log(high / low) or (v - low) / (high - low)
-      point[i] = math.max(0, math.min(1, point[i]))
+      local low, high = ends_of(dim)
+      local at = dim.log and math.log(v / low) / math.log(high / low) or (v - low) / (high - low)
+      point[i] = math.max(0, math.min(1, at))
     end
   end
   return point
@@ -114,8 +116,7 @@ end
 
 ---A setting as command-line arguments, and as a key: equal settings have equal ones.
 function Space:words(setting)
-  local words = {}
-  for i, dim in ipairs(self.dims) do words[i] = dim.name .. "=" .. setting[dim.name] end
+  local words = tables.map(self.dims, function(dim) return dim.name .. "=" .. setting[dim.name] end)
   return words, table.concat(words, " ")
 end
 

@@ -6,6 +6,7 @@ local outcome = require("mneme.runs.run_folder").outcome
 local reference = require "mneme.envs.reference"
 local lazy = require "mneme.base.lazy"
 local script = lazy "mneme.runs.script"
+local tables = require "mneme.base.tables"
 local stats = lazy "mneme.stats"
 local figure_texts = lazy "mneme.lab.study.figure_texts"
 
@@ -20,31 +21,20 @@ local NO_SPREAD = 1e-12        -- of the largest number: what rounding leaves
 ---@param missing table<StudyRun, boolean> to which the runs are added of which nothing is known, and { name, status = "not swept" }
 ---  of those that other seeds have
 function aggregate.collect(runs, value_of, missing)
-  local by_seed, order, kinds = {}, {}, grid.groups(runs, grid.kind)
-  for k, kind in ipairs(kinds) do
-    for _, c in ipairs(kind.runs) do
-      local entry = by_seed[c.seed]
-      if not entry then
-        entry = { seed = c.seed, of = {}, values = {}, whole = true }
-        by_seed[c.seed], order[#order + 1] = entry, entry
-      end
+  local kinds, seeds = grid.groups(runs, grid.kind), grid.groups(runs, function(c) return c.seed end)
+  table.sort(seeds, function(a, b) return a.name < b.name end)
+  return tables.map(seeds, function(of_seed)
+    local entry, by_kind = { seed = of_seed.name, values = {} }, {}
+    for _, c in ipairs(of_seed.runs) do by_kind[grid.kind(c)] = c end
+    local whole = true
+    for _, kind in ipairs(kinds) do
+      local c = by_kind[kind.name] or { name = ("%s,seed=%d"):format(kind.name, entry.seed), status = "not swept" }
       local value = c.status == "done" and value_of(c) or nil
-      entry.of[k] = true
-      if value ~= nil then entry.values[#entry.values + 1] = value
-      else entry.whole, missing[c] = false, true end
+      entry.values[#entry.values + 1] = value
+      if value == nil then whole, missing[c] = false, true end
     end
-  end
-  for _, entry in ipairs(order) do
-    for k, kind in ipairs(kinds) do
-      if not entry.of[k] then
-        entry.whole, missing[{ name = ("%s,seed=%d"):format(kind.name, entry.seed), status = "not swept" }] = false, true
-      end
-    end
-  end
-  table.sort(order, function(a, b) return a.seed < b.seed end)
-  local list = {}
-  for _, entry in ipairs(order) do if entry.whole then list[#list + 1] = entry end end
-  return list
+    return whole and entry or nil
+  end)
 end
 
 ---One number for each seed.
@@ -66,8 +56,7 @@ function aggregate.two_ends(range) return range ~= nil and range[1] > -math.huge
 
 ---Are numbers all the same?  Their spread is not known then, and a formula would be certain, from two seeds even.
 function aggregate.no_spread(list)
-  local low, high = math.huge, -math.huge
-  for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
+  local low, high = tables.span(list)
   return high - low <= NO_SPREAD * math.max(math.abs(low), math.abs(high))
 end
 
@@ -168,11 +157,7 @@ function aggregate.how(statistic, least, most, bounded)
   return figure_texts.how:format(statistic == "iqm" and figure_texts.iqm or figure_texts.mean, aggregate.count(least, most), interval)
 end
 
-local function same(a, b)
-  if #a ~= #b then return false end
-  for i = 1, #a do if a[i] ~= b[i] then return false end end
-  return true
-end
+local function same(a, b) return table.concat(a, " ") == table.concat(b, " ") end
 
 -- The places that all series have.
 local function shared(curves)
@@ -187,47 +172,30 @@ end
 local function together(curves, rule)
   local equal = true
   for i = 2, #curves do equal = equal and same(curves[1].x, curves[i].x) end
-  if equal and (rule == "linear" or #curves[1].x <= POINTS) then
-    local rows = {}
-    for i, c in ipairs(curves) do rows[i] = c.y end
-    return curves[1].x, rows
-  end
+  if equal and (rule == "linear" or #curves[1].x <= POINTS) then return curves[1].x, tables.map(curves, function(c) return c.y end) end
   local places = rule == "linear" and shared(curves) or {}
   if places[1] then return stats.align(curves, { grid = places, rule = rule }) end
   return stats.align(curves, { points = POINTS, rule = rule })
 end
 
-local function mean_rows(rows)
-  local mean = {}
-  for k = 1, #rows[1] do
-    local column = {}
-    for i = 1, #rows do column[i] = rows[i][k] end
-    mean[k] = stats.mean(column)
-  end
-  return mean
-end
+-- The numbers of all rows at one place.
+local function column(rows, k) return tables.map(rows, function(row) return row[k] end) end
 
 -- Curves whose runs stopped keep their last value up to the end of the longest; and was there one?  Without this the line would end with the
 -- first of them.
 local function carried_on(entries)
-  local last, list, any = -math.huge, {}, false
+  local last, any = -math.huge, false
   for _, entry in ipairs(entries) do
     for _, c in ipairs(entry.values) do last = math.max(last, c.x[#c.x]) end
   end
-  for i, entry in ipairs(entries) do
-    list[i] = { seed = entry.seed, values = {} }
-    for k, c in ipairs(entry.values) do
-      local of = { x = c.x, y = c.y }
-      if c.stopped and c.x[#c.x] < last then
-        any, of = true, { x = {}, y = {} }
-        for j = 1, #c.x do of.x[j], of.y[j] = c.x[j], c.y[j] end
-        table.insert(of.x, last)
-        table.insert(of.y, c.y[#c.y])
-      end
-      list[i].values[k] = of
-    end
-  end
-  return list, any
+  return tables.map(entries, function(entry)
+    return { seed = entry.seed, values = tables.map(entry.values, function(c)
+      if not c.stopped or c.x[#c.x] >= last then return { x = c.x, y = c.y } end
+      local x, y = tables.merged(c.x), tables.merged(c.y)
+      any, x[#c.x + 1], y[#c.y + 1] = true, last, c.y[#c.y]
+      return { x = x, y = y }
+    end) }
+  end), any
 end
 
 -- Do curves have a common range at all?
@@ -249,7 +217,7 @@ function aggregate.line(name, runs, curve_of, o, missing)
   for _, entry in ipairs(entries) do
     if overlap(entry.values) then
       local x, rows = together(entry.values, o.rule)
-      curves[#curves + 1] = { x = x, y = mean_rows(rows), seed = entry.seed }
+      curves[#curves + 1] = { x = x, y = tables.map(x, function(_, k) return stats.mean(column(rows, k)) end), seed = entry.seed }
     end
   end
   if #curves == 0 or not overlap(curves) then return nil, 0 end
@@ -258,15 +226,11 @@ function aggregate.line(name, runs, curve_of, o, missing)
   local whole = #rows > 1
   if whole then line.low, line.high = {}, {} end
   if o.statistic ~= "geometric" and (#rows >= FEW or o.statistic ~= "mean") then
-    local aligned = {}
-    for i, row in ipairs(rows) do aligned[i] = { x = x, y = row } end
-    local c = stats.curve(aligned, stats[o.statistic], { grid = x, rule = "last" })
+    local c = stats.curve(tables.map(rows, function(row) return { x = x, y = row } end), stats[o.statistic], { grid = x, rule = "last" })
     line.y, line.low, line.high = c.value, c.low, c.high
   else
     for k = 1, #x do
-      local column = {}
-      for i = 1, #rows do column[i] = rows[i][k] end
-      local value, low, high = aggregate.interval(column, o.statistic, o.range)
+      local value, low, high = aggregate.interval(column(rows, k), o.statistic, o.range)
       line.y[k], whole = value, whole and low ~= nil
       if low then line.low[k], line.high[k] = low, high end
     end

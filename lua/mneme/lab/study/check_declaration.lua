@@ -32,9 +32,7 @@ end
 -- A name of a metric, or of what every run uses.
 local function check_name(name, metrics, what)
   if not metrics or metrics[name] or metrics[name:match "[^/]*$"] or study_folder.used[name] then return end
-  local known = tables.keys(metrics)
-  for _, used in ipairs(tables.keys(study_folder.used)) do known[#known + 1] = used end
-  errors.unknown(what, name, known)
+  errors.unknown(what, name, tables.keys(tables.merged(metrics, study_folder.used)))
 end
 
 -- Labels of axes: { axis = label or list of labels }.  A value that is written another way than in its axis is the axis's from here on.
@@ -113,23 +111,14 @@ end
 
 local named_kinds = { core = "cores", attention = "attentions", dataset = "datasets", learner = "learners", env = "envs" }
 
-local function names_of(kind)
-  if kind ~= "envs" then return registry.names(kind) end
-  local names = {}
-  for i, env in ipairs(catalogue.list "envs") do names[i] = env.name end
-  return names
-end
-
 local function is_one(kind, name, known)
-  if kind == "envs" and type(name) == "string" and engine.C.mn_env_find(name) >= 0 then return true end
-  for _, one in ipairs(known) do if one == name then return true end end
-  return false
+  return kind == "envs" and type(name) == "string" and engine.C.mn_env_find(name) >= 0 or tables.has(known, name)
 end
 
 -- The names of the kind that a setting chooses among; nil: it is no such setting, as none of its values is one.
 local function known_names(key, examples)
   local kind = named_kinds[key]
-  local known = kind and names_of(kind) or {}
+  local known = kind == "envs" and catalogue.names(kind) or kind and registry.names(kind) or {}
   for _, name in ipairs(examples) do if is_one(kind, name, known) then return known, kind end end
 end
 
@@ -139,26 +128,17 @@ local function first(v) return type(v) == "table" and v[1] or v end
 ---@param examples any[] values of the axis that are right
 ---@param labels string[] of the axis, to list
 function checked.name(name, examples, text, labels)
-  local firsts = {}
-  for i, v in ipairs(examples) do firsts[i] = first(v) end
-  local known, kind = known_names(name, firsts)
+  local known, kind = known_names(name, tables.map(examples, first))
   if not known or is_one(kind, text, known) or text:find "%.lua$" and files.is_file(text) then return end
-  local all, listed = { unpack(labels) }, {}
-  for _, label in ipairs(labels) do listed[label] = true end
-  for _, one in ipairs(known) do if not listed[one] then all[#all + 1] = one end end
+  local all = { unpack(labels) }
+  for _, one in ipairs(known) do if not tables.has(labels, one) then all[#all + 1] = one end end
   errors.unknown(("value of axis %s:"):format(name), text, all)
-end
-
-local function copy_of(cfg)
-  local copy = {}
-  for key, value in pairs(cfg) do copy[key] = setting_types.copy(value) end
-  return copy
 end
 
 ---A value of a setting that is an axis by the command line alone, checked as the script would check it.
 ---@return table see grid.value
 function checked.typed(survey, name, text)
-  local cfg = copy_of(survey.cfg)
+  local cfg = setting_types.copy(survey.cfg)
   setting_types.set(cfg, survey.schema, name, text)
   if survey.schema[name] and name ~= "learner" then checked.name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
   local key = name:match "^[^.]+"
@@ -168,7 +148,7 @@ end
 
 -- Check the settings that a value of an axis sets; names: by setting, { known names, kind }.
 local function check_words(survey, words, names)
-  local cfg, options = copy_of(survey.cfg), {}
+  local cfg, options = setting_types.copy(survey.cfg), {}
   for _, word in ipairs(words) do
     local path, text = word:match "^([^=]*)=(.*)$"
     local key, option = path:match "^([^.]*)%.?(.*)$"

@@ -50,9 +50,8 @@ local function check_test(test, axes, what)
   for _, key in ipairs { "metric", unpack(needed) } do
     if test[key] == nil then errors.raise(("%s: the test %s needs %s"):format(what, test[1], key)) end
   end
-  for key in pairs { value = 1, at_least = 1, within = 1, b = 1, above = 1, time = 1, fresh = 1 } do
-    local used = key == "fresh" and needed[3] == "above"
-    for _, name in ipairs(needed) do used = used or name == key end
+  for _, key in ipairs { "value", "at_least", "within", "b", "above", "time", "fresh" } do
+    local used = tables.has(needed, key) or key == "fresh" and needed[3] == "above"
     if test[key] ~= nil and not used then errors.raise(("%s: the test %s takes no %s"):format(what, test[1], key)) end
   end
   if test.fresh and not FRESH[test.metric] then errors.raise(("%s: fresh episodes are of metric score, not of %s"):format(what, test.metric)) end
@@ -107,12 +106,10 @@ end
 ---The runs of a test's sides.
 ---@param side string? "a" or "b"; nil: of both
 function claims.runs(study, test, side)
-  local list = {}
-  for _, run in ipairs(study.runs) do
-    local mine = (side ~= "b" and matches(run, test.a) or side ~= "a" and test.b ~= nil and matches(run, test.b)) and matches(run, test.where)
-    if mine then list[#list + 1] = run end
-  end
-  return list
+  return tables.map(study.runs, function(run)
+    local mine = side ~= "b" and matches(run, test.a) or side ~= "a" and test.b ~= nil and matches(run, test.b)
+    return mine and matches(run, test.where) and run or nil
+  end)
 end
 
 ---Whether each side of a test has a run among these.
@@ -125,9 +122,9 @@ end
 local function failed_of(study, test)
   local found = {}
   for _, side in ipairs { "a", test.b and "b" } do
-    local runs, n = claims.runs(study, test, side), 0
-    for _, run in ipairs(runs) do n = n + (run.status == "failed" and 1 or 0) end
-    if n > 0 then found[side] = { n, #runs } end
+    local runs = claims.runs(study, test, side)
+    local failed = tables.map(runs, function(run) return run.status == "failed" and run or nil end)
+    if failed[1] then found[side] = { #failed, #runs } end
   end
   return next(found) and found or nil
 end
@@ -164,16 +161,22 @@ local function mean_of(side, labels, rests, seed, metric, missing)
   return whole and sum / #rests or nil
 end
 
+-- The seeds that runs have, ascending.
+local function seeds_of(runs_by_seed)
+  local order = {}
+  for seed in pairs(runs_by_seed) do order[#order + 1] = seed end
+  table.sort(order)
+  return order
+end
+
 -- Numbers of one side, seed by seed, of one point: { number, time }[] by seed, of a run that failed { failed, diverged }; nil: the side names
 -- several points.
 local function runs_of(study, test, labels, missing)
   local side, rests = side_of(study, test, labels)
   if #rests > 1 then return nil end
-  local list, order = {}, {}
-  for seed in pairs(side[rests[1]] or {}) do order[#order + 1] = seed end
-  table.sort(order)
-  for _, seed in ipairs(order) do
-    local run = side[rests[1]][seed]
+  local list, of_seeds = {}, side[rests[1]] or {}
+  for _, seed in ipairs(seeds_of(of_seeds)) do
+    local run = of_seeds[seed]
     local number = run.status == "done" and study_folder.number(run, test.metric)
     local time = run.status == "done" and test.time and study_folder.number(run, test.time)
     if number and (time or not test.time) then
@@ -197,14 +200,9 @@ local function numbers_of(study, test)
   end
   if found.empty then return found end
   for _, side in ipairs { a, b } do
-    for _, runs in pairs(side) do
-      for seed in pairs(runs) do all[seed] = true end
-    end
+    for _, runs in pairs(side) do all = tables.merged(all, runs) end
   end
-  local order = {}
-  for seed in pairs(all) do order[#order + 1] = seed end
-  table.sort(order)
-  for _, seed in ipairs(order) do
+  for _, seed in ipairs(seeds_of(all)) do
     local x = mean_of(a, test.a, rests, seed, test.metric, found.missing)
     local y = b and mean_of(b, test.b, rests, seed, test.metric, found.missing)
     if x and (y or not b) then
@@ -231,15 +229,9 @@ local function quantities(test, found)
   return list, border
 end
 
-local function shifted(list, by)
-  local other = {}
-  for i, v in ipairs(list) do other[i] = v - by end
-  return other
-end
-
--- The p-value of a mean that is not above 0.
-local function one_sided(list)
-  local mean, _, _, p = stats.t_interval(list)
+-- The p-value of a mean, of which `sign` is the direction, that is not above a border.
+local function one_sided(list, sign, border)
+  local mean, _, _, p = stats.t_interval(tables.map(list, function(v) return sign * v - border end))
   return mean > 0 and p / 2 or 1 - p / 2
 end
 
@@ -255,19 +247,11 @@ local function verdict_of(test, border, low, high)
 end
 
 -- p of a mean beyond what counts as equal, on the side where it is.
-local function p_apart(test, list)
-  local negative = {}
-  for i, x in ipairs(list) do negative[i] = -x end
-  return math.min(1, 2 * math.min(one_sided(shifted(list, test.within)), one_sided(shifted(negative, test.within))))
-end
+local function p_apart(test, list) return math.min(1, 2 * math.min(one_sided(list, 1, test.within), one_sided(list, -1, test.within))) end
 
 local function p_of(test, list, border)
-  if test[1] == "equal" then                       -- two one-sided tests (Schuirmann 1987)
-    local negative = {}
-    for i, v in ipairs(list) do negative[i] = test.within - v end
-    return math.max(one_sided(shifted(list, -test.within)), one_sided(negative))
-  end
-  return (select(4, stats.t_interval(shifted(list, border))))
+  if test[1] == "equal" then return math.max(one_sided(list, 1, -test.within), one_sided(list, -1, -test.within)) end          -- Schuirmann 1987
+  return (select(4, stats.t_interval(tables.map(list, function(v) return v - border end))))
 end
 
 -- The interval of a mean, and p of its border.  Of numbers within a range the interval stays there, too; no difference of
@@ -285,12 +269,6 @@ local function interval_of(test, list, border, range)
   return estimate, low, high, p_of(test, list, border)
 end
 
-local function span(list)
-  local low, high = math.huge, -math.huge
-  for _, v in ipairs(list) do low, high = math.min(low, v), math.max(high, v) end
-  return low, high
-end
-
 -- Fill in the statistics, the verdict, and the reason if there is none.
 local function decide(v, test, found, range)
   v.n, v.seeds, v.over, v.missing, v.verdict = #found.seeds, found.seeds, found.over, found.missing, "undecided"
@@ -303,7 +281,7 @@ local function decide(v, test, found, range)
   local estimate, low, high, p = interval_of(test, list, border, range)
   v.estimate = back(estimate)
   if test.exact then
-    low, high = span(list)
+    low, high = tables.span(list)
     v.verdict = verdict_of(test, border, low, high) == "holds" and "holds" or "fails"
   elseif v.n == 1 then v.why = "one_seed" return
   elseif aggregate.no_spread(list) then                      -- a formula would be certain, from two seeds even: signs are counted instead
@@ -379,20 +357,14 @@ end
 
 -- Agents of a claim that acted with core.sees=rollout, on more than their memory: { name, n of its runs, of all that are done }[].
 local function rollout_seen(study, test, sees)
-  local list, by_name = {}, {}
-  for _, run in ipairs(claims.runs(study, test)) do
-    local name = run.status == "done" and sees[run] and (run.labels.core or sees[run].name)
-    if name then
-      if not by_name[name] then
-        by_name[name] = { name = name, n = 0, of = 0 }
-        list[#list + 1] = by_name[name]
-      end
-      local entry = by_name[name]
-      entry.n, entry.of = entry.n + (sees[run].word == "rollout" and 1 or 0), entry.of + 1
-    end
-  end
-  for i = #list, 1, -1 do if list[i].n == 0 then table.remove(list, i) end end
-  return list
+  local agents = grid.groups(claims.runs(study, test), function(run)
+    return run.status == "done" and sees[run] and (run.labels.core or sees[run].name) or nil
+  end)
+  return tables.map(agents, function(agent)
+    local n = 0
+    for _, run in ipairs(agent.runs) do n = n + (sees[run].word == "rollout" and 1 or 0) end
+    return n > 0 and { name = agent.name, n = n, of = #agent.runs } or nil
+  end)
 end
 
 -- How the agents of finished runs acted, of those where there is a choice: { name of the core, word }, by run.

@@ -125,15 +125,16 @@ function declaration_file.claims(spec) return spec and spec.claims and #spec.cla
 ---@param before table[]? of study.json; nil: it keeps none
 ---@param spec table? what the study declares now
 function declaration_file.changed(before, spec)
-  local then_, now, list = {}, {}, {}
-  for i, claim in ipairs(before or {}) do then_[setting_types.show(claim.id or i)] = json.encode(claim) end
-  for i, claim in ipairs(declaration_file.claims(spec) or {}) do now[setting_types.show(claim.id or i)] = json.encode(claim) end
-  for _, id in ipairs(tables.keys(now)) do
-    if not then_[id] then list[#list + 1] = ("claim %s was added"):format(id)
-    elseif then_[id] ~= now[id] then list[#list + 1] = ("claim %s was changed"):format(id) end
+  local function by_id(claims)
+    local texts = {}
+    for i, claim in ipairs(claims or {}) do texts[setting_types.show(claim.id or i)] = json.encode(claim) end
+    return texts
   end
-  for _, id in ipairs(tables.keys(then_)) do if not now[id] then list[#list + 1] = ("claim %s was removed"):format(id) end end
-  return list
+  local then_, now = by_id(before), by_id(declaration_file.claims(spec))
+  return tables.map(tables.keys(tables.merged(then_, now)), function(id)
+    local what = not then_[id] and "added" or not now[id] and "removed" or then_[id] ~= now[id] and "changed"
+    return what and ("claim %s was %s"):format(id, what) or nil
+  end)
 end
 
 return declaration_file

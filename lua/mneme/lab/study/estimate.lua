@@ -12,6 +12,7 @@ local progress = require "mneme.base.progress"
 local script = require "mneme.runs.script"
 local trainer = require "mneme.learn.trainer"
 local setting_types = require "mneme.base.setting_types"
+local tables = require "mneme.base.tables"
 
 local C = engine.C
 local estimate = {}
@@ -32,14 +33,8 @@ end
 local function describe(kind, path)
   local cfg = script.survey(path, kind.run.words, true).cfg
   kind.steps, kind.core = cfg.steps, setting_types.show(cfg.core or "")
-  local ok, flops = pcall(function()
-    local name, options = cfg.core, {}
-    if type(name) == "table" then
-      for key, value in pairs(name) do if key ~= 1 then options[key] = value end end
-      name = name[1]
-    end
-    return costs.training(name, options)
-  end)
+  local options = type(cfg.core) == "table" and tables.merged(cfg.core) or { cfg.core }
+  local ok, flops = pcall(costs.training, table.remove(options, 1), options)
   kind.flops = ok and flops or nil
 end
 
@@ -60,9 +55,7 @@ end
 local function try(kind, path, folder)
   local began = C.mn_clock(false)
   trainer.budget = SECONDS
-  local words = { unpack(kind.run.words) }
-  words[#words + 1] = "run=" .. folder .. "/run"
-  local ok, result = xpcall(script.run, errors.handler, path, words)
+  local ok, result = xpcall(script.run, errors.handler, path, { "run=" .. folder .. "/run", unpack(kind.run.words) })
   if not ok then return result.status end
   local step = type(result) == "table" and tonumber(result.seconds_per_step)
   local rest = C.mn_clock(false) - began - (step and tonumber(result.seconds_measured) or 0)

@@ -91,15 +91,9 @@ local function positive_part(line, fig)
     if shown then kept[#kept + 1] = i else all = false end
   end
   if all then return nil end
-  local function part(list)
-    local out = {}
-    for k, i in ipairs(kept) do out[k] = list[i] end
-    return out
-  end
-  local of = { name = line.name, style = line.style, x = part(line.x), y = part(line.y), seeds = {} }
-  if line.low then of.low, of.high = part(line.low), part(line.high) end
-  for k, seed in ipairs(line.seeds or {}) do of.seeds[k] = { x = part(seed.x), y = part(seed.y), seed = seed.seed } end
-  return of
+  local function part(list) return list and tables.map(kept, function(i) return list[i] end) end
+  return { name = line.name, style = line.style, x = part(line.x), y = part(line.y), low = part(line.low), high = part(line.high),
+    seeds = tables.map(line.seeds or {}, function(seed) return { x = part(seed.x), y = part(seed.y), seed = seed.seed } end) }
 end
 
 -- Make axes logarithmic that are to be; what is 0 or less has no place there, and the note says where that was.
@@ -111,29 +105,24 @@ local function set_logs(fig, f)
       if fig[which].range and fig[which].range[1] <= 0 then fig[which].range = nil end
     end
   end
-  local lines, less = {}, {}
-  for _, line in ipairs(fig.lines) do
+  local less = {}
+  fig.lines = tables.map(fig.lines, function(line)
     local part = positive_part(line, fig)
     if part then less[#less + 1] = line.name end
-    if #(part or line).x > 0 then lines[#lines + 1] = part or line end
-  end
-  fig.lines = lines
+    return #(part or line).x > 0 and (part or line) or nil
+  end)
   if #less > 0 then fig.note = fig.note .. " " .. figure_texts.no_log:format(table.concat(less, ", ")) end
-  local references_shown = {}
-  for _, r in ipairs(fig.references or {}) do
-    if not fig.y.log or r.y > 0 then references_shown[#references_shown + 1] = r end
-  end
-  fig.references = references_shown
+  fig.references = tables.map(fig.references or {}, function(r) return (not fig.y.log or r.y > 0) and r or nil end)
 end
 
--- Name all places of an axis where they are few.
-local function set_ticks(fig)
+-- The places of all lines, ascending.
+local function places_of(lines)
   local seen, list = {}, {}
-  for _, line in ipairs(fig.lines) do
+  for _, line in ipairs(lines) do
     for _, x in ipairs(line.x) do if not seen[x] then seen[x], list[#list + 1] = true, x end end
   end
   table.sort(list)
-  if #list > 0 and #list <= TICKS then fig.x.ticks = list end
+  return list
 end
 
 function makers.curves(pick, spec, f, o)
@@ -187,35 +176,24 @@ end
 
 -- The runs of each line by their place, in order: { name, columns = { { x, runs } } }.
 local function by_axis(pick, f)
-  local list = {}
-  for k, group in ipairs(pick.groups) do
-    list[k] = { name = group.name, columns = {} }
-    for i, column in ipairs(select.groups(group.runs, f.x)) do
-      list[k].columns[i] = { x = select.number(column.name, f.x), runs = column.runs }
-    end
-  end
-  return list
+  return tables.map(pick.groups, function(group)
+    return { name = group.name, columns = tables.map(select.groups(group.runs, f.x), function(column)
+      return { x = select.number(column.name, f.x), runs = column.runs }
+    end) }
+  end)
 end
 
 -- The same where the values of an axis have a number at their end; those without one become references.
 local function by_number(pick, f, o, fig)
-  local list, by_name = {}, {}
-  for _, group in ipairs(pick.groups) do
+  local columns = tables.map(pick.groups, function(group)
     local name, x = group.name:match "^(.-)%s+(%d+%.?%d*)$"
-    if name then
-      if not by_name[name] then
-        by_name[name] = { name = name, columns = {} }
-        list[#list + 1] = by_name[name]
-      end
-      table.insert(by_name[name].columns, { x = tonumber(x), runs = group.runs })
-    else
-      local numbers = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
-      fig.references = fig.references or {}
-      if #numbers > 0 then table.insert(fig.references, { name = group.name, y = (aggregate.interval(numbers, o.statistic, o.range)) }) end
-    end
-  end
-  if #list == 0 then errors.raise(("study: figure of lines, numbered = true: no value of %s has a number at its end"):format(f.by)) end
-  return list
+    if name then return { line = name, x = tonumber(x), runs = group.runs } end
+    local numbers = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
+    fig.references = fig.references or {}
+    if #numbers > 0 then table.insert(fig.references, { name = group.name, y = (aggregate.interval(numbers, o.statistic, o.range)) }) end
+  end)
+  if #columns == 0 then errors.raise(("study: figure of lines, numbered = true: no value of %s has a number at its end"):format(f.by)) end
+  return tables.groups(columns, function(column) return column.line end, "columns")
 end
 
 -- Lines of a metric against numbers.
@@ -266,28 +244,21 @@ function makers.lines(pick, spec, f, o)
     need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
     fig.lines, counts = against_numbers(f.numbered and by_number(pick, f, o, fig) or by_axis(pick, f), pick, f, o)
   end
-  set_ticks(fig)
+  local places = places_of(fig.lines)
+  if #places > 0 and #places <= TICKS then fig.x.ticks = places end
   return fig, counts
 end
 
 -- Rows of series: the mean over seeds at each place.
 local function heat_of_series(pick, o)
   local lines, counts = lines_of(pick.groups, function(c, group) return c.series and c.series[group.series] end, o, pick.missing)
-  local seen, places, cells = {}, {}, {}
-  for _, line in ipairs(lines) do
-    for _, x in ipairs(line.x) do if not seen[x] then seen[x], places[#places + 1] = true, x end end
-  end
-  table.sort(places)
-  for r, line in ipairs(lines) do
+  local places = places_of(lines)
+  local cells = tables.map(lines, function(line)
     local at = {}
     for i, x in ipairs(line.x) do at[x] = line.y[i] end
-    cells[r] = {}
-    for c, x in ipairs(places) do cells[r][c] = at[x] or false end
-  end
-  local rows, columns = {}, {}
-  for r, line in ipairs(lines) do rows[r] = line.name end
-  for c, x in ipairs(places) do columns[c] = ("%.10g"):format(x) end
-  return rows, columns, cells, counts
+    return tables.map(places, function(x) return at[x] or false end)
+  end)
+  return tables.map(lines, function(line) return line.name end), tables.map(places, function(x) return ("%.10g"):format(x) end), cells, counts
 end
 
 function makers.heat(pick, spec, f, o)
@@ -330,8 +301,7 @@ function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, 
 
 local function count_note(counts, o)
   if #counts == 0 then return figure_texts.none end
-  local least, most = math.huge, 0
-  for _, n in ipairs(counts) do least, most = math.min(least, n), math.max(most, n) end
+  local least, most = tables.span(counts)
   local n = aggregate.count(least, most)
   if o.how then return o.how:format(n) end
   if o.bare then return figure_texts.only_mean:format(o.statistic == "iqm" and figure_texts.iqm or figure_texts.mean, n) end
@@ -373,9 +343,7 @@ function figure.new(study, spec, f)
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
   local pick = select.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
-  local names = {}
-  for k, group in ipairs(pick.groups) do names[k] = group.name end
-  o.styles = figure_style.styles(names, f.by == "core")
+  o.styles = figure_style.styles(tables.map(pick.groups, function(group) return group.name end), f.by == "core")
   local fig, counts = make(pick, spec, f, o)
   fig.title = select.title(f.title or figure_texts.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or figure_texts.seed)), pick)
   fig.note = count_note(counts, o) .. few_note(fig) .. select.note(pick) .. (fig.note or "")

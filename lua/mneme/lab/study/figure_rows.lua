@@ -5,6 +5,7 @@ local figure_texts = require "mneme.lab.study.figure_texts"
 local study_folder = require "mneme.lab.study.study_folder"
 local select = require "mneme.lab.study.select"
 local stats = require "mneme.stats"
+local tables = require "mneme.base.tables"
 
 local rows = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
@@ -54,10 +55,8 @@ function rows.drop_unknown(fig)
   for _, bar in ipairs(fig.bars) do
     if bar.y then known["name " .. bar.name], known["group " .. (bar.group or "")], any = true, true, true end
   end
-  for i = any and #fig.bars or 0, 1, -1 do
-    local bar = fig.bars[i]
-    if not known["name " .. bar.name] or not known["group " .. (bar.group or "")] then table.remove(fig.bars, i) end
-  end
+  if not any then return end
+  fig.bars = tables.map(fig.bars, function(bar) return known["name " .. bar.name] and known["group " .. (bar.group or "")] and bar or nil end)
 end
 
 -- Would most bars be stubs next to the longest?
@@ -79,9 +78,9 @@ function rows.set_kind(fig)
   if fig.y.range or least < 0 then fig.kind = "dots"
   elseif least > 0 and (most > WIDE * least or crowded(heights)) then
     fig.kind, fig.y.log = "dots", true
-    for i = #fig.bars, 1, -1 do if fig.bars[i].y == 0 then table.remove(fig.bars, i) end end
+    fig.bars = tables.map(fig.bars, function(bar) return bar.y ~= 0 and bar or nil end)
     if #zeros > 0 then fig.note = " " .. figure_texts.no_log:format(table.concat(zeros, ", ")) end
-    for i = #(fig.references or {}), 1, -1 do if fig.references[i].y <= 0 then table.remove(fig.references, i) end end
+    fig.references = fig.references and tables.map(fig.references, function(r) return r.y > 0 and r or nil end)
   end
 end
 
@@ -97,13 +96,10 @@ local function by_task(pick, f)
     end
     if line.any then lines[#lines + 1] = line end
   end
-  local whole = {}
-  for _, task in ipairs(tasks) do
-    local all = true
-    for _, line in ipairs(lines) do all = all and line.of[task] ~= nil end
-    if all then whole[#whole + 1] = task end
-  end
-  return lines, whole
+  return lines, tables.map(tasks, function(task)
+    for _, line in ipairs(lines) do if not line.of[task] then return nil end end
+    return task
+  end)
 end
 
 ---A figure of mean ranks: which of several memories is best over many tasks.
@@ -111,14 +107,16 @@ function rows.ranks(pick, f, o)
   local fig = { kind = "dots", x = { label = f.by }, y = { label = figure_texts.rank }, bars = {} }
   local lines, tasks = by_task(pick, f)
   if #lines < 2 or #tasks == 0 then return fig, {} end
-  local scores, counts = {}, {}
-  for m, line in ipairs(lines) do
-    scores[m] = {}
-    for t, task in ipairs(tasks) do scores[m][t], counts[#counts + 1] = line.of[task], #line.of[task] end
-  end
-  for m, rank in ipairs(stats.ranks(scores)) do
-    fig.bars[m] = { name = lines[m].name, y = rank.value, low = rank.low, high = rank.high, style = o.styles[lines[m].name] }
-  end
+  local counts = {}
+  local scores = tables.map(lines, function(line)
+    return tables.map(tasks, function(task)
+      counts[#counts + 1] = #line.of[task]
+      return line.of[task]
+    end)
+  end)
+  fig.bars = tables.map(stats.ranks(scores), function(rank, m)
+    return { name = lines[m].name, y = rank.value, low = rank.low, high = rank.high, style = o.styles[lines[m].name] }
+  end)
   table.sort(fig.bars, function(a, b) return a.y < b.y or a.y == b.y and a.name < b.name end)
   local apart, pairs_apart = stats.critical_difference(#lines, #tasks), {}
   for i, first in ipairs(fig.bars) do

@@ -54,9 +54,7 @@ end
 ---@param text string such as "lr=1e-3 steps=5e6", or with parts = "[^,]+" the name "core=gru,lr=1e-3,seed=1"
 ---@param parts string? what a part of the text is
 function grid.same_text(text, schema, parts)
-  local words = {}
-  for word in text:gmatch(parts or "%S+") do words[#words + 1] = word end
-  return setting_types.same_words(words, schema)
+  return setting_types.same_words(tables.found(text, parts or "%S+"), schema)
 end
 
 ---The same of a run's name.
@@ -85,11 +83,10 @@ function grid.check(axes)
       if axis[size] ~= nil and type(axis[size]) ~= "table" then refuse(("has %s that is no list of values"):format(size)) end
     end
     for _, list in ipairs { axis, axis.quick or axis, axis.full or axis } do
-      local values_of = {}
-      for i, v in ipairs(list) do
+      local values_of = tables.map(list, function(v)
         if unwritten(v) then refuse(("has a %s, which no command line can write"):format(unwritten(v)), NAMED) end
-        values_of[i] = grid.value(name, v)
-      end
+        return grid.value(name, v)
+      end)
       local again, first = grid.twice(values_of, { [name] = { default = values_of[1].plain } })
       if again then refuse(("has %s twice%s"):format(first, again ~= first and ", once as " .. again or "")) end
     end
@@ -100,9 +97,8 @@ end
 ---@param labels table<string, any>?
 ---@param between string? ", "
 function grid.text(labels, between)
-  local parts = {}
-  for i, axis in ipairs(tables.keys(labels or {})) do parts[i] = axis .. "=" .. setting_types.show(labels[axis]) end
-  return table.concat(parts, between or ", ")
+  local function part(axis) return axis .. "=" .. setting_types.show(labels[axis]) end
+  return table.concat(tables.map(tables.keys(labels or {}), part), between or ", ")
 end
 
 ---Is a label that of this value, or the value written another way?
@@ -114,9 +110,7 @@ end
 ---The values of an axis.
 ---@return table[] see grid.value
 function grid.list(name, axis, size)
-  local list = {}
-  for i, v in ipairs(size and axis[size] or axis) do list[i] = grid.value(name, v) end
-  return list
+  return tables.map(size and axis[size] or axis, function(v) return grid.value(name, v) end)
 end
 
 ---The labels of an axis in all its sizes.
@@ -133,14 +127,9 @@ end
 ---The value of an axis that a command-line argument names: a label, or a new value of the setting, not yet declared.
 ---@param size string? whose values come first: "quick" or "full"
 function grid.find(name, axis, text, size)
-  for _, of in ipairs { size or "", "", "quick", "full" } do
-    for _, value in ipairs(grid.list(name, axis, of)) do
-      if value.label == text then return value end
-    end
-  end
-  for _, of in ipairs { size or "", "", "quick", "full" } do
-    for _, value in ipairs(grid.list(name, axis, of)) do
-      if grid.is(value, text) then return value end
+  for _, is in ipairs { function(value) return value.label == text end, function(value) return grid.is(value, text) end } do
+    for _, of in ipairs { size or "", "", "quick", "full" } do
+      for _, value in ipairs(grid.list(name, axis, of)) do if is(value) then return value end end
     end
   end
   if type(axis[1]) == "table" and axis[1].set then errors.unknown("value of axis " .. name .. ":", text, grid.labels(name, axis)) end
@@ -187,9 +176,7 @@ function grid.narrow(axes, words, size)
   local narrowed, rest = {}, {}
   for _, word in ipairs(words) do
     local key, text = setting_types.pair(word)
-    if key and axes[key] then
-      narrowed[key] = {}
-      for _, item in ipairs(items_of(key, axes[key], text)) do table.insert(narrowed[key], grid.find(key, axes[key], item, size)) end
+    if key and axes[key] then narrowed[key] = tables.map(items_of(key, axes[key], text), function(item) return grid.find(key, axes[key], item, size) end)
     else rest[#rest + 1] = word end
   end
   return narrowed, rest
@@ -200,18 +187,7 @@ function grid.kind(c) return (c.name:gsub(",?seed=%-?%d+$", "")) end
 
 ---Runs that have something in common.
 ---@return table[] groups { name, runs }, in the order in which they come
-function grid.groups(runs, name_of)
-  local groups, by_name = {}, {}
-  for _, c in ipairs(runs) do
-    local name = name_of(c)
-    if not by_name[name] then
-      by_name[name] = { name = name, runs = {} }
-      groups[#groups + 1] = by_name[name]
-    end
-    table.insert(by_name[name].runs, c)
-  end
-  return groups
-end
+function grid.groups(runs, name_of) return tables.groups(runs, name_of, "runs") end
 
 ---The runs of a grid: seed by seed, so that all of it is there once before any of it is there twice.
 ---@param axes table[] { name, values = list of grid.value }
@@ -220,10 +196,9 @@ function grid.runs(axes, seeds)
   local runs = {}
   local function walk(i, names, labels, words, seed)
     if i > #axes then
-      local all, mine, copy = { unpack(names) }, { unpack(words) }, {}
+      local all, mine = { unpack(names) }, { unpack(words) }
       all[#all + 1], mine[#mine + 1] = "seed=" .. seed, "seed=" .. seed
-      for key, label in pairs(labels) do copy[key] = label end
-      runs[#runs + 1] = { name = table.concat(all, ","), labels = copy, seed = seed, words = mine }
+      runs[#runs + 1] = { name = table.concat(all, ","), labels = tables.merged(labels), seed = seed, words = mine }
       return
     end
     for _, value in ipairs(axes[i].values) do

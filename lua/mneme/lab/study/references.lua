@@ -27,10 +27,7 @@ end
 
 ---The horizontal lines of a figure; nil: there are none.
 function references.levels(spec, name)
-  local list = {}
-  for _, r in ipairs(spec.references or {}) do
-    if r.y and not r.steps and is_of(r, spec, name) then list[#list + 1] = { name = r[1], y = r.y } end
-  end
+  local list = tables.map(spec.references or {}, function(r) return r.y and not r.steps and is_of(r, spec, name) and { name = r[1], y = r.y } or nil end)
   return #list > 0 and list or nil
 end
 

@@ -10,9 +10,6 @@ local prose = {}
 prose.texts = { "introduction", "scope", "model", "objective", "data", "hyperparameters", "implementation", "setup", "published_values", "beyond",
   "discussion", "easy", "hard", "recommendations", "authors", "code" }
 
-local known = {}
-for _, name in ipairs(prose.texts) do known[name] = true end
-
 local function check_text(name, value)
   if type(value) == "string" then return end
   if type(value) ~= "table" or #value == 0 then
@@ -28,7 +25,7 @@ end
 ---Refuse what is no report table.
 function prose.check(report)
   for key, value in pairs(report) do
-    if not known[key] then errors.unknown("key of a report:", tostring(key), tables.keys(known)) end
+    if not tables.has(prose.texts, key) then errors.unknown("key of a report:", tostring(key), tables.keys(tables.set(prose.texts))) end
     check_text(key, value)
   end
 end

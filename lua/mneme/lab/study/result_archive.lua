@@ -45,9 +45,7 @@ local function thinned(run, names)
   for step in pairs(seen) do out.step[#out.step + 1] = step end
   table.sort(out.step)
   for _, name in ipairs(names) do
-    local row = json.array {}
-    for i, step in ipairs(out.step) do row[i] = of[name][step] or json.null end
-    if all[name] then out[name] = row end
+    out[name] = all[name] and json.array(tables.map(out.step, function(step) return of[name][step] or json.null end))
   end
   return #out.step > 0 and out or nil
 end
@@ -56,19 +54,14 @@ end
 local function rounded(series)
   local out = {}
   for name, s in pairs(series or {}) do
-    out[name] = { x = s.x, y = {} }
-    for i, y in ipairs(s.y) do out[name].y[i] = type(y) == "number" and short(y) or y end
+    out[name] = { x = s.x, y = tables.map(s.y, function(y) return type(y) == "number" and short(y) or y end) }
   end
   return next(out) and out or nil
 end
 
 ---The curves that a study's figures need.
 function archive.curve_names(spec)
-  local names = {}
-  for _, f in ipairs((spec or {}).figures or {}) do
-    if f[1] == "curves" then names[f.y] = true end
-  end
-  return tables.keys(names)
+  return tables.keys(tables.set(tables.map((spec or {}).figures or {}, function(f) return f[1] == "curves" and f.y or nil end)))
 end
 
 -- Is this a line that archive.write wrote?
@@ -172,14 +165,13 @@ end
 
 -- Write lines, by the names of their runs, and the line of a tuning.
 local function write(path, lines, tuned)
-  local names, list = tables.keys(lines), {}
-  for i, name in ipairs(names) do list[i] = lines[name] end
+  local list = tables.map(tables.keys(lines), function(name) return lines[name] end)
   local usual = #list > 1 and usual_of(list) or {}
   local out = next(usual) and { json.encode { usual = usual } .. "\n" } or {}
   for _, entry in ipairs(list) do out[#out + 1] = json.encode(unusual(entry, usual)) .. "\n" end
   out[#out + 1] = tuned and json.encode(tuned) .. "\n"
   files.write(path, out)
-  return #names
+  return #list
 end
 
 local function stem(info) return (setting_types.show(info.script):match "([^/]*)$":gsub("%.lua$", "")) end
@@ -242,13 +234,9 @@ end
 -- What a run's settings are now and were otherwise then.  The script is asked once for all seeds of a point; where that says something, for
 -- the run itself.
 local function difference(path, c, info, surveys)
-  local others = {}
-  for _, word in ipairs(c.words) do others[#others + 1] = not word:find "^seed=" and word or nil end
-  local point = table.concat(others, "\n")
+  local point = table.concat(setting_types.without(c.words, "seed"), "\n")
   surveys[point] = surveys[point] or settings_now(path, c.words)
-  local now = {}
-  for key, value in pairs(surveys[point]) do now[key] = value end
-  now.seed = c.seed
+  local now = tables.merged(surveys[point], { seed = c.seed })
   return otherwise(now, info, c.words) and otherwise(settings_now(path, c.words), info, c.words)
 end
 

@@ -10,10 +10,8 @@ local settings = {}
 ---@param ... string further ones
 ---@return table<string, boolean> set
 function settings.idle(...)
-  local set = {}
-  for _, key in ipairs { "run", "resume", "view", "where", "threads", "debug", "profile", "quick", "full", "checkpoint_every", "keep_checkpoints",
-    "record_every", ... } do set[key] = true end
-  return set
+  return tables.set { "run", "resume", "view", "where", "threads", "debug", "profile", "quick", "full", "checkpoint_every", "keep_checkpoints", "record_every",
+    ... }
 end
 
 ---A configuration with dotted keys: { core = { name = "gru", eta = 4 } } is { core = "gru", ["core.eta"] = 4 }.

@@ -54,8 +54,7 @@ end
 
 -- The settings of one run, as mn.config takes them: each axis that is no setting yet is one, by its first value.
 local function declared(spec)
-  local settings = {}
-  for key, value in pairs(spec.settings or {}) do settings[key] = value end
+  local settings = tables.merged(spec.settings)
   for name, axis in pairs(spec.axes or {}) do
     local first = grid.value(name, axis[1])
     for _, v in ipairs(axis) do                  -- "gru" beside { "galite", gate = "scalar" } has options too
@@ -70,11 +69,7 @@ end
 
 -- "quick" or "full", if the command line asks for one.
 local function size_of(words)
-  local asked = {}
-  for _, size in ipairs { "quick", "full" } do
-    local text = script.setting(words, size)
-    if text and text ~= "0" then asked[#asked + 1] = size end
-  end
+  local asked = tables.map({ "quick", "full" }, function(size) return (script.setting(words, size) or "0") ~= "0" and size or nil end)
   if asked[2] then errors.usage "quick=1 and full=1: expected one of them" end
   return asked[1]
 end
@@ -113,11 +108,6 @@ local function filled_in(spec, words)
   config.note_preset(all)
   for _, word in ipairs(rest) do all[#all + 1] = word end
   return all
-end
-
--- Is there nothing to say about other points?  A run is resumed, or its help is asked for.
-local function no_note(words)
-  for _, word in ipairs(words) do if word == "--help" or word == "-h" or setting_types.pair(word) == "resume" then return true end end
 end
 
 local function is_series(v) return type(v) == "table" and type(v.x) == "table" and type(v.y) == "table" end
@@ -173,10 +163,8 @@ function study.new(spec)
   spec.axes, spec.seeds = spec.axes or {}, spec.seeds or { 1 }
   check_declaration.study(spec)
   if spec.axes.core and config.arguments then
-    local own = {}
-    for _, word in ipairs(grid.list("core", spec.axes.core, size_of(config.arguments))[1].words) do
-      if word:find "^core[.=]" then own[#own + 1] = word end
-    end
+    local words = grid.list("core", spec.axes.core, size_of(config.arguments))[1].words
+    local own = tables.map(words, function(word) return word:find "^core[.=]" and word or nil end)
     -- A mere name says nothing about sizes: the script whose runs these are does.
     if own[2] or not spec.of then config.note_own_core(own) end
   end
@@ -191,7 +179,8 @@ function study.new(spec)
     config.note_preset(all)
     for i, word in ipairs(all) do table.insert(config.arguments, i, word) end
   elseif config.arguments then
-    local told = study.of_sweep or config.survey or ranks.rank ~= 0 or no_note(config.arguments)
+    local words = tables.set(config.arguments)                -- nothing is to say of other points where its help is asked for, or a run is resumed
+    local told = study.of_sweep or config.survey or ranks.rank ~= 0 or words["--help"] or words["-h"] or script.setting(config.arguments, "resume")
     local line = not told and study_about.one_of(spec, size_of(config.arguments), typed)
     if line then terminal.note(line) end
     config.arguments = errors.of_command_line(filled_in, spec, config.arguments)
@@ -220,8 +209,7 @@ function study.new(spec)
   account:write(run.path)
   run:close(0)
   result.path = run.path
-  local texts = {}
-  for _, name in ipairs(tables.keys(numbers)) do texts[#texts + 1] = name .. " " .. setting_types.show(numbers[name]) end
+  local texts = tables.map(tables.keys(numbers), function(name) return name .. " " .. setting_types.show(numbers[name]) end)
   print(("%s: %s"):format(run.path, table.concat(texts, ", ")))
   return result
 end

@@ -99,8 +99,7 @@ function study_folder.note(path, about, runs, alone)
   local info, known, more = study_folder.info(path), {}, alone
   if not info then
     local made = require("mneme.runs.run").made_at()
-    info = { mneme = require "mneme.base.version", commit = made.commit, host = made.host, runs = {} }
-    for key, value in pairs(about) do info[key] = value end
+    info = tables.merged({ mneme = require "mneme.base.version", commit = made.commit, host = made.host, runs = {} }, about)
   end
   if alone then info.runs = {} end
   for _, c in ipairs(info.runs) do known[c.name] = true end
@@ -146,15 +145,13 @@ function study_folder.load(path)
   path = path:gsub("(.)/+$", "%1")
   local info = study_folder.info(path)
   if not info then errors.usage(path .. ": not a study", "it has no study.json; mneme sweep makes one") end
-  local runs = {}
-  for _, c in ipairs(info.runs) do
+  return { path = path, info = info, runs = tables.map(info.runs, function(c)
     local at = study_folder.run_path(path, c.name)
     local result = study_folder.result(at) or { status = "open" }
-    runs[#runs + 1] = setmetatable({ name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
+    return study_folder.run { name = c.name, path = at, status = result.status, labels = c.labels, seed = c.seed,
       metrics = result.metrics or {}, series = result.series, resources = result.resources, estimate = result.estimate,
-      error = result.error, exit = result.exit, kept = result.kept }, StudyRun)
-  end
-  return { path = path, info = info, runs = runs }
+      error = result.error, exit = result.exit, kept = result.kept }
+  end) }
 end
 
 ---Metrics that a study declares as the mean of a curve, { "success while learning", mean_of = "charts/score" }: over all

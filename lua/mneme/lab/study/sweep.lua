@@ -33,10 +33,8 @@ local sweep = {}
 
 -- Of the arguments of a study of another experiment, the given ones, without axes.
 local function given_of(survey)
-  local list, left = {}, {}
-  for _, word in ipairs(survey.words) do left[word] = true end
-  for _, word in ipairs(survey.given) do if left[word] then list[#list + 1] = word end end
-  return list
+  local left = tables.set(survey.words)
+  return tables.map(survey.given, function(word) return left[word] and word or nil end)
 end
 
 -- Ranges that the command line names, apart from its other words.
@@ -81,11 +79,8 @@ function sweep.plan(o, words)
     axes[#axes + 1] = { name = name, values = narrowed[name] or grid.list(name, spec.axes[name], size) }
   end
   for _, axis in ipairs(survey.axes) do
-    local list = {}
-    for i, text in ipairs(axis.texts) do list[i] = check_declaration.typed(survey, axis.name, text) end
-    if axis.name == "seed" then
-      seeds = {}
-      for i, text in ipairs(axis.texts) do seeds[i] = setting_types.number(text) end
+    local list = tables.map(axis.texts, function(text) return check_declaration.typed(survey, axis.name, text) end)
+    if axis.name == "seed" then seeds = tables.map(axis.texts, setting_types.number)
     else axes[#axes + 1] = { name = axis.name, values = list } end
   end
   local fixed = script.setting(survey.words, "seed")
@@ -148,36 +143,20 @@ local function note(o, plan)
   declaration_file.write_once(o.run, plan.script, plan.runs[1].words)
 end
 
--- Marks in study.json the runs that are done: mneme check misses them where they are removed.
-local function note_done(o)
-  local info, more = study_folder.info(o.run), false
-  for _, c in ipairs(info.runs) do
-    if not c.done and (study_folder.result(study_folder.run_path(o.run, c.name)) or {}).status == "done" then c.done, more = true, true end
-  end
-  if more then study_folder.write_info(o.run, info) end
-end
-
 -- ---- running it ----
 
 -- The last thing that a run said.
 local function last_line(path)
-  local last = ""
-  local f = files.is_file(path) and io.open(path)
-  if not f then return "its log cannot be read" end
-  for line in f:lines() do if line:find "%S" then last = line end end
-  f:close()
-  return last
+  local text, last = files.text(path), ""
+  for line in (text or ""):gmatch "[^\n]+" do if line:find "%S" then last = line end end
+  return text and last or "its log cannot be read"
 end
 
+-- What a run of a sweep has come to: "done", "failed" or "open".
+local function status_of(o, c) return (study_folder.result(study_folder.run_path(o.run, c.name)) or { status = "open" }).status end
+
 -- The runs that are not done.
-local function open_runs(o, plan)
-  local open = {}
-  for _, c in ipairs(plan.runs) do
-    local result = study_folder.result(study_folder.run_path(o.run, c.name))
-    if not result or result.status ~= "done" then open[#open + 1] = c end
-  end
-  return open
-end
+local function open_runs(o, plan) return tables.map(plan.runs, function(c) return status_of(o, c) ~= "done" and c or nil end) end
 
 -- A run's error without what differs between runs: its folder and numbers.
 local function kind_of_error(text, path) return (text:gsub(path:gsub("%p", "%%%0"), ""):gsub("%d+", "")) end
@@ -243,11 +222,15 @@ local function run_queue(o, plan, queue)
   return count, signal
 end
 
+-- Marks in study.json the runs that are done: mneme check misses them where they are removed.
+local function note_done(o)
+  local info, more = study_folder.info(o.run), false
+  for _, c in ipairs(info.runs) do if not c.done and status_of(o, c) == "done" then c.done, more = true, true end end
+  if more then study_folder.write_info(o.run, info) end
+end
+
 local function list_runs(o, plan, words)
-  for i, c in ipairs(plan.runs) do
-    local result = study_folder.result(study_folder.run_path(o.run, c.name))
-    print(("%4d  %-6s  %s"):format(i, result and result.status or "open", c.name))
-  end
+  for i, c in ipairs(plan.runs) do print(("%4d  %-6s  %s"):format(i, status_of(o, c), c.name)) end
   next_step.say { "sweep", unpack(setting_types.without(words, "list")) }
   return 0
 end

@@ -85,8 +85,7 @@ Tuning.__index = Tuning
 local function trial_of(self, point, p, seed)
   local label = ("%03d"):format(p.setting)
   local name = ("%ssetting=%s,seed=%.0f"):format(point.name ~= "" and point.name .. "," or "", label, seed)
-  local labels, words = { setting = label }, { unpack(point.words) }
-  for axis, of in pairs(point.labels) do labels[axis] = of end
+  local labels, words = tables.merged({ setting = label }, point.labels), { unpack(point.words) }
   for _, word in ipairs((self.space:words(p.values))) do words[#words + 1] = word end
   if self.steps then words[#words + 1] = ("steps=%.0f"):format(self.steps) end
   words[#words + 1] = ("seed=%.0f"):format(seed)
@@ -125,11 +124,8 @@ function tuning.open(plan, run, attempts)
   elseif info then self:need_same(run, info.tune or {}) end
   for i, kind in ipairs(grid.groups(plan.runs, tuning.point_name)) do
     local point = { name = kind.name, labels = kind.runs[1].labels, words = setting_types.without(kind.runs[1].words, "seed") }
-    local plan_of_point = {}
-    for key, value in pairs(self.plan) do plan_of_point[key] = value end
     point.default = own_setting(self, point.words)
-    plan_of_point.default = point.default
-    point.proposals = schedule.start(self.space, plan_of_point)
+    point.proposals = schedule.start(self.space, tables.merged(self.plan, { default = point.default }))
     self.points[i] = point
     script.survey(self.script, trial_of(self, point, point.proposals[#point.proposals], 1).words, true)          -- what its runs would refuse is said now
   end
@@ -150,19 +146,19 @@ end
 ---All trials that are known yet, the first of each point before the second of any.
 ---@return table[] runs
 function Tuning:trials()
-  local of, runs, most = {}, {}, 0
-  for i, point in ipairs(self.points) do
-    of[i] = {}
+  local runs, rounds = {}, {}                          -- rounds[k]: trial k of each point
+  for _, point in ipairs(self.points) do
+    local k = 0
     for _, p in ipairs(point.proposals) do
-      p.runs = p.runs or {}
-      for k, seed in ipairs(p.seeds) do
-        p.runs[k] = p.runs[k] or trial_of(self, point, p, seed)
-        table.insert(of[i], p.runs[k])
+      p.runs = p.runs or tables.map(p.seeds, function(seed) return trial_of(self, point, p, seed) end)
+      for _, run in ipairs(p.runs) do
+        k = k + 1
+        rounds[k] = rounds[k] or {}
+        table.insert(rounds[k], run)
       end
     end
-    most = math.max(most, #of[i])
   end
-  for k = 1, most do for i = 1, #of do runs[#runs + 1] = of[i][k] end end
+  for _, round in ipairs(rounds) do for _, run in ipairs(round) do runs[#runs + 1] = run end end
   return runs
 end
 
@@ -185,18 +181,18 @@ end
 
 ---Trials that are neither done nor failed for good.
 function Tuning:open_trials()
-  local open = {}
-  for _, run in ipairs(self:trials()) do if self:score(run) == nil then open[#open + 1] = run end end
-  return open
+  return tables.map(self:trials(), function(run) return self:score(run) == nil and run or nil end)
+end
+
+-- Gives each proposal of a point the scores of its trials.
+local function note_scores(self, point)
+  for _, p in ipairs(point.proposals) do p.scores = tables.map(p.runs, function(run) return self:score(run) end) end
 end
 
 ---Adds further seeds of each point's best settings, once all of its first trials are measured.
 function Tuning:go_on()
   for _, point in ipairs(self.points) do
-    for _, p in ipairs(point.proposals) do
-      p.scores = {}
-      for k, run in ipairs(p.runs) do p.scores[k] = self:score(run) end
-    end
+    note_scores(self, point)
     schedule.finish(self.space, self.plan, point.proposals)
   end
 end
@@ -211,20 +207,18 @@ end
 function Tuning:pick()
   local tuned = { tune = self.about, trials = self.plan.trials, steps = self.steps, first_seed = tuning.FIRST_SEED, points = {} }
   for i, point in ipairs(self.points) do
-    local seeds, any, n, picks = 0, false, 0, {}
+    local seeds, any, n = 0, false, 0
+    note_scores(self, point)
     for _, p in ipairs(point.proposals) do
-      p.scores, seeds, n = {}, math.max(seeds, p.seeds[#p.seeds] - tuning.FIRST_SEED + 1), n + #p.runs
-      for k, run in ipairs(p.runs) do
-        p.scores[k] = self:score(run)
-        any = any or p.scores[k] ~= false
-      end
+      seeds, n = math.max(seeds, p.seeds[#p.seeds] - tuning.FIRST_SEED + 1), n + #p.runs
+      for _, score in ipairs(p.scores) do any = any or score ~= false end
     end
     if not any then
       errors.fail(("tune: %s: no trial has a %s; the first one's log is %s/log.txt"):format(point.name, self.by, point.proposals[1].runs[1].path))
     end
-    for k, entry in ipairs(schedule.best(self.plan, point.proposals)) do
-      picks[k] = { setting = entry.id, values = entry.values, mean = (self.minimise and -1 or 1) * entry.mean, seeds = #entry.scores }
-    end
+    local picks = tables.map(schedule.best(self.plan, point.proposals), function(entry)
+      return { setting = entry.id, values = entry.values, mean = (self.minimise and -1 or 1) * entry.mean, seeds = #entry.scores }
+    end)
     tuned.points[i] = { name = point.name, labels = point.labels, picks = picks, default = point.default, seeds = seeds, trials = n }
   end
   files.write(self.base .. "/tuned.json", { json.encode(tuned, "  ") .. "\n" })
