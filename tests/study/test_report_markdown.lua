@@ -92,7 +92,7 @@ t.test("every study has a report: nothing lived; runs missing, failed, without n
       t.ok(page:find("</html>", 1, true) and page:find(report_strings.scope, 1, true), name)
       if #statuses == 1 then
         source.report, source.spec.report = nil, nil
-        t.ok(report.html(study, source):find(report_strings.unwritten:match "^[^:]*", 1, true), name)
+        t.ok(report.page(study, source):find(report_strings.unwritten:match "^[^:]*", 1, true), name)
       end
     end
   end
@@ -116,7 +116,7 @@ t.test("indented lines stay as they are, in each kind of page", function()
   study_folder.add_means(study, source.spec)
   source.report.discussion = "Seeds:\n\n    start  a<b\n      one    2%\n\nAfter it."
   report.write(path "indented.md", study, source)
-  local md, html = files.read(path "indented.md"), report.html(study, source)
+  local md, html = files.read(path "indented.md"), report.page(study, source)
   t.ok(md:find("Seeds:\n\n    start  a<b\n      one    2%\n\nAfter it.", 1, true), "Markdown")
   t.ok(html:find("<pre>start  a&lt;b\n  one    2%</pre>\n<p>After it.</p>", 1, true), "HTML")
 end)
@@ -129,11 +129,11 @@ t.test("claims of which a study has no runs stand in one line, the others are ju
   files.make_folder(at)
   os.execute(("cp -r '%s/runs' '%s/'"):format(study.path, at))
   study_folder.write_info(at, info)
-  local html = report.html(study_folder.load(at), report.source(file))
+  local html = report.page(study_folder.load(at), report.source(file))
   t.ok(html:find("no runs for these claims: 60-published, 120-published, 60-1-steps, 60-sooner.", 1, true))
   local _, cards = html:gsub('<a class="card ', "")
   t.eq(cards, 1) t.ok(html:find('href="#verdict-1"><span class="word"><span>undecided</span><span>200-published</span>', 1, true))
-  _, cards = report.html(study, report.source(file)):gsub('<a class="card ', "")
+  _, cards = report.page(study, report.source(file)):gsub('<a class="card ', "")
   t.eq(cards, 5)
 end)
 

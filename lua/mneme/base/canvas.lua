@@ -278,15 +278,19 @@ end
 ---@return table[]
 function methods:letters(other, place) return canvas_labels.letters(other, place) end          -- luacheck: no self
 
+-- Adds a box with what it means to n others; those of the page before serve again.  Returns how many there are.
+local function put(boxes, n, box, key, value)
+  local one = boxes[n + 1] or {}
+  one.x, one.y, one.w, one.h, one[key], boxes[n + 1] = box.x, box.y, box.w, box.h, value, one
+  return n + 1
+end
+
 ---Make a box clickable.
 ---@param box table { x, y, w, h }
 ---@param what table { key = " " }: as if that key were pressed; others as the viewer knows them
 function methods:spot(box, what)
   if type(what) ~= "table" then errors.raise(("scene: a spot means a %s, expected a table"):format(type(what))) end
-  self.n_spots = self.n_spots + 1
-  local spot = self.spots[self.n_spots] or {}            -- those of the page before serve again
-  spot.x, spot.y, spot.w, spot.h, spot.what = box.x, box.y, box.w, box.h, what
-  self.spots[self.n_spots] = spot
+  self.n_spots = put(self.spots, self.n_spots, box, "what", what)
 end
 
 ---Draw scenes whose panels can be shown alone: meanwhile panel() notes each.
@@ -308,16 +312,21 @@ function methods:panel(box)
   return #self.panels == self.full and self:inset(self.box, 12) or nil
 end
 
+-- The last of n boxes that has a point in it, where f(box) gives something: that, and the box.
+local function at_point(boxes, n, x, y, f)
+  for i = n, 1, -1 do
+    local box = boxes[i]
+    local found = x >= box.x and x < box.x + box.w and y >= box.y and y < box.y + box.h and f(box, i)
+    if found then return found, box end
+  end
+end
+
 ---The number of the panel at a point, in pixels of the page; nil: none is there.
 ---@param x number
 ---@param y number
 ---@return integer?
 function methods:panel_at(x, y)
-  if self.full then return self.full end
-  for n = #self.panels, 1, -1 do
-    local box = self.panels[n]
-    if x >= box.x and x < box.x + box.w and y >= box.y and y < box.y + box.h then return n end
-  end
+  return self.full or (at_point(self.panels, #self.panels, x, y, function(_, n) return n end))
 end
 
 ---A number as a reader wants it: "−0.413", "1.2M".
@@ -331,10 +340,7 @@ function canvas.number(x) return x ~= x and "NaN" or (format.short(x):gsub("^-",
 ---  ends with a blank is followed by the cell's value; values = float[rows * used], used = columns that have one, all, lo and hi: ends of their range,
 ---  root = true: they are roots; steady = true: cells have the same words as long as the first one has }
 function methods:tip(box, text)
-  self.n_tips = self.n_tips + 1
-  local tip = self.tips[self.n_tips] or {}
-  tip.x, tip.y, tip.w, tip.h, tip.text = box.x, box.y, box.w, box.h, text
-  self.tips[self.n_tips] = tip
+  self.n_tips = put(self.tips, self.n_tips, box, "text", text)
 end
 
 ---The text of the tip at a point.
@@ -342,16 +348,11 @@ end
 ---@param y number
 ---@return string?
 function methods:tip_at(x, y)
-  for i = self.n_tips, 1, -1 do
-    local tip = self.tips[i]
-    if x >= tip.x and x < tip.x + tip.w and y >= tip.y and y < tip.y + tip.h then
-      local text = tip.text
-      if type(text) == "table" then
-        text = canvas_labels.of_cell(text, math.floor((y - tip.y) / tip.h * text.rows), math.floor((x - tip.x) / tip.w * text.cols), canvas.number)
-      end
-      if text then return text end
-    end
-  end
+  return (at_point(self.tips, self.n_tips, x, y, function(tip)
+    local grid = tip.text
+    if type(grid) ~= "table" then return grid end
+    return canvas_labels.of_cell(grid, math.floor((y - tip.y) / tip.h * grid.rows), math.floor((x - tip.x) / tip.w * grid.cols), canvas.number)
+  end))
 end
 
 ---The spot at a point, of several the last one drawn.
@@ -359,12 +360,7 @@ end
 ---@param y number
 ---@return table? what
 ---@return table? spot its box x, y, w, h, until the page is cleared
-function methods:spot_at(x, y)
-  for i = self.n_spots, 1, -1 do
-    local spot = self.spots[i]
-    if x >= spot.x and x < spot.x + spot.w and y >= spot.y and y < spot.y + spot.h then return spot.what, spot end
-  end
-end
+function methods:spot_at(x, y) return at_point(self.spots, self.n_spots, x, y, function(spot) return spot.what end) end
 
 ---Divide a box.
 ---@param box table { x, y, w, h }

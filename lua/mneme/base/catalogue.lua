@@ -5,19 +5,25 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local C = engine.C
 local catalogue = { kinds = { "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes", "experiments" } }
 
+local function text_of(path)
+  local f = io.open(path)
+  local text = f and f:read "*a" or ""
+  if f then f:close() end
+  return text
+end
+
 -- The lines of the comment at the top of a file, without their dashes.
 local function comment_lines(path)
   local lines = {}
-  local f = io.open(path)
-  for line in f and f:lines() or function() end do
-    lines[#lines + 1] = line:match "^%-%- ?(.*)"
+  for line in (text_of(path) .. "\n"):gmatch "(.-)\n" do
     if not line:find "^%-%-" then break end
+    lines[#lines + 1] = line:match "^%-%- ?(.*)"
   end
-  if f then f:close() end
   return lines
 end
 
@@ -41,24 +47,23 @@ catalogue.first_comment = first_comment
 
 local function entries(count, name, doc)
   local list = {}
-  for i = 0, count() - 1 do list[#list + 1] = { name = name(i), doc = ffi.string(doc(i)), index = i } end
+  for i = 0, count() - 1 do list[i + 1] = { name = name(i), doc = ffi.string(doc(i)), index = i } end
   return list
 end
 
 -- A line about a file: the comment at its top, or what it returns as doc, or where it lies; it is not run.
 local function line_of(path)
-  local text, f = first_comment(path), io.open(path)
-  local _, doc = (f and f:read "*a" or ""):match "%f[%w]doc%s*=%s*([\"'])(.-)%1"
-  if f then f:close() end
+  local text = first_comment(path)
+  local _, doc = text_of(path):match "%f[%w]doc%s*=%s*([\"'])(.-)%1"
   return text ~= "" and text or doc or path .. " (no comment at its top, and no doc)"
 end
 
-local function folder(kind, word)
-  local list = {}
-  for _, name in ipairs(registry.names(kind)) do
-    list[#list + 1] = { name = name, doc = line_of(registry.file(kind, name, word)) }
-  end
-  return list
+local words = { datasets = "data set" }           -- of the others it is their kind without its s
+
+local function folder(kind)
+  return tables.map(registry.names(kind), function(name)
+    return { name = name, doc = line_of(registry.file(kind, name, words[kind] or kind:sub(1, -2))) }
+  end)
 end
 
 local from = {
@@ -70,26 +75,16 @@ local from = {
       return ("%s-v%d"):format(ffi.string(C.mn_env_name(i)), C.mn_env_version(i))
     end, C.mn_env_doc)
   end,
-  cores = function() return folder("cores", "core") end,
-  attentions = function() return folder("attentions", "attention") end,
-  datasets = function() return folder("datasets", "data set") end,
-  learners = function() return folder("learners", "learner") end,
-  scenes = function() return folder("scenes", "scene") end,
-  experiments = function() return folder("experiments", "experiment") end,
 }
 
 ---All things of a kind: "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes" or "experiments".
 ---@return { name: string, doc: string, index: integer? }[]
 function catalogue.list(kind)
-  if not from[kind] then errors.unknown("kind of thing", tostring(kind), catalogue.kinds) end
-  return from[kind]()
+  if not tables.has(catalogue.kinds, kind) then errors.unknown("kind of thing", tostring(kind), catalogue.kinds) end
+  return (from[kind] or folder)(kind)
 end
 
 ---The names of a kind.
-function catalogue.names(kind)
-  local names = {}
-  for i, thing in ipairs(catalogue.list(kind)) do names[i] = thing.name end
-  return names
-end
+function catalogue.names(kind) return tables.map(catalogue.list(kind), function(thing) return thing.name end) end
 
 return catalogue

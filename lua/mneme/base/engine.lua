@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
+local tables = require "mneme.base.tables"
 local meanings = lazy "mneme.base.meanings"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
@@ -23,14 +24,12 @@ local generations = {
 }
 local function packaged(folder)
   local f = io.open "/proc/cpuinfo"
-  local flags = f and f:read "*a":match "\nflags%s*:([^\n]*)" or ""
+  local flags = (f and f:read "*a":match "\nflags%s*:([^\n]*)" or "") .. " "
   if f then f:close() end
-  local list = {}
-  for _, generation in ipairs(generations) do
-    local has = true
-    for _, flag in ipairs(generation[2]) do has = has and (flags .. " "):find(" " .. flag .. " ", 1, true) end
-    if has then list[#list + 1] = folder .. "/glibc-hwcaps/" .. generation[1] .. "/libmneme.so" end
-  end
+  local list = tables.map(generations, function(generation)
+    for _, flag in ipairs(generation[2]) do if not flags:find(" " .. flag .. " ", 1, true) then return nil end end
+    return folder .. "/glibc-hwcaps/" .. generation[1] .. "/libmneme.so"
+  end)
   list[#list + 1] = folder .. "/libmneme.so"
   return unpack(list)
 end
@@ -96,6 +95,20 @@ function engine.open(device, threads)
   if ctx == nil then errors.usage(ffi.string(C.mn_error(nil)), device and meanings.hint("device =", device)) end
   engine.ctx, engine.device = ctx, device or "cpu"   -- never freed: finalizers of leaves may run until the end
   return ctx
+end
+
+---Call f while a signal is a request that f heeds (C.mn_interrupted).
+---@param keeps boolean? f keeps what an end at once would lose; else a signal that it does not heed soon ends the process
+---@return integer status of the process after the signal that came; 0: none
+---@return any what f gives
+function engine.heeding(keeps, f, ...)
+  C.mn_watch_signals(true)
+  if not keeps then C.mn_lose_nothing(true) end
+  local ok, result = xpcall(f, errors.handler, ...)
+  local status = errors.status_of(C.mn_interrupted())
+  C.mn_watch_signals(false)
+  if not ok then error(result, 0) end
+  return status, result
 end
 
 ---In a process that was forked: the context that the parent opened is not its own; the next use opens another, on any device.

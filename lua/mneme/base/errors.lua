@@ -63,11 +63,8 @@ errors.calls(errors.call)
 
 -- The line of a file's last `return`, with which it hands over what it declares; else the first.
 local function return_line(source)
-  local line, last = 0, 1
-  for text in (errors.text_of(source) .. "\n"):gmatch "(.-)\n" do
-    line = line + 1
-    if text:find "^return%f[%W]" then last = line end
-  end
+  local last = 1
+  for line, text in ipairs(tables.found(errors.text_of(source) .. "\n", "(.-)\n")) do if text:find "^return%f[%W]" then last = line end end
   return last
 end
 
@@ -193,10 +190,9 @@ end
 ---@param words string the members that there are
 ---@param f function? of the user's file, whose place the error names
 function errors.members(what, t, words, f)
-  local known = {}
-  for word in words:gmatch "%S+" do known[#known + 1], known[word] = word, true end
+  local known = tables.found(words, "%S+")
   for key in pairs(t) do
-    if not known[key] then errors.unknown(("key of %s:"):format(what), key, known, nil, f and errors.position_of(f)) end
+    if not tables.has(known, key) then errors.unknown(("key of %s:"):format(what), key, known, nil, f and errors.position_of(f)) end
   end
 end
 
@@ -248,11 +244,7 @@ local function distance(a, b)
 end
 
 -- "num_stpes" -> { "num", "stpes" }
-local function parts_of(text)
-  local list = {}
-  for part in text:gmatch "[^_%-. /]+" do list[#list + 1] = part end
-  return list
-end
+local function parts_of(text) return tables.found(text, "[^_%-. /]+") end
 
 -- Edits between two parts; nil: they are two words.  Of three letters two may have changed places.  Other digits, or another first
 -- letter, are another word, unless `loosely`.
@@ -295,8 +287,7 @@ function errors.closest(name, known, n)
     if d and not seen[candidate] then seen[candidate], list[#list + 1] = true, { candidate, d, i } end
   end
   table.sort(list, function(a, b) if a[2] ~= b[2] then return a[2] < b[2] end return a[3] < b[3] end)
-  local names = {}
-  for i = 1, math.min(n, #list) do names[i] = list[i][1] end
+  local names = tables.map(list, function(entry, i) return i <= n and entry[1] or nil end)
   names.tie = list[1] ~= nil and (rival <= list[1][2] or list[2] ~= nil and list[1][2] == list[2][2])
   return names
 end

@@ -1,4 +1,5 @@
 -- format.lua -- formats numbers for people: 5M, 0.95, 20 ms, 3 h.
+local tables = require "mneme.base.tables"
 local numbers = {}
 
 local large = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e3, "k" } }
@@ -63,13 +64,10 @@ function numbers.row(list, step, unit, most)
   local places = math.ceil(-math.log10(step / factor) - 1e-6)
   while places < 12 and math.abs(step / factor * 10 ^ places - math.floor(step / factor * 10 ^ places + 0.5)) > 1e-6 do places = places + 1 end
   local digits, counting = math.max(0, places), math.max(3, math.floor(math.log10(most / factor) + 1e-9) + 1 + places)
-  local out = {}
-  for i, v in ipairs(list) do
+  return tables.map(list, function(v)
     local shown = (digits > 5 or most >= 1e6 * factor) and plain(v / factor, counting) or (("%%.%df"):format(digits)):format(v / factor)
-    if list[i] == 0 then shown = "0" end
-    out[i] = shown == "0" and joined("0", "", unit) or joined(shown, letter, unit)
-  end
-  return out
+    return (v == 0 or shown == "0") and joined("0", "", unit) or joined(shown, letter, unit)
+  end)
 end
 
 ---Numbers that stand below each other: with as many digits after the point, unless they are too unlike for that.
@@ -80,11 +78,7 @@ function numbers.alike(list, unit)
     most = math.max(most, math.abs(v))
     if v ~= 0 then least = math.min(least, math.abs(v)) end
   end
-  if most == 0 or most >= 1e4 or least < most / 1e4 and most > 1 then
-    local out = {}
-    for i, v in ipairs(list) do out[i] = numbers.short(v, unit) end
-    return out
-  end
+  if most == 0 or most >= 1e4 or least < most / 1e4 and most > 1 then return tables.map(list, function(v) return numbers.short(v, unit) end) end
   return numbers.row(list, 10 ^ (math.ceil(math.log10(most) - 1e-9) - (most <= 1 and unit ~= "s" and 2 or 3)), unit, most)
 end
 
@@ -125,7 +119,8 @@ function numbers.divisors(n)
     end
   end
   for i = #upper, 1, -1 do list[#list + 1] = upper[i] end
-  if #list > 9 then list = { list[1], list[2], list[3], list[4], list[5], list[6], list[7], "...", list[#list] } end
+  if #list > 9 then list[8], list[9] = "...", list[#list] end
+  list = { unpack(list, 1, 9) }
   return table.concat(list, ", ", 1, #list - 1) .. (#list > 1 and " or " or "") .. list[#list]
 end
 

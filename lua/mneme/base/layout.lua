@@ -1,4 +1,5 @@
 -- layout.lua -- text for a terminal: columns, tables, lists and paragraphs that fit its width.
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local layout = { width = terminal.width, wrap = terminal.wrap }
@@ -14,11 +15,14 @@ local function indented(lines, text, first, others, right)
   end
 end
 
--- The widest text of each column.
-local function widths(rows)
+-- The widest text of each column; of texts that are no wider than `most`.
+local function widths(rows, most)
   local width = {}
   for _, row in ipairs(rows) do
-    for i, text in ipairs(row) do width[i] = math.max(width[i] or 0, letters(text)) end
+    for i, text in ipairs(row) do
+      local n = letters(text)
+      if n <= (most or n) then width[i] = math.max(width[i] or 0, n) end
+    end
   end
   return width
 end
@@ -39,12 +43,7 @@ end
 ---@param rows string[][]
 ---@param right integer? columns that there are (the terminal's; as many as are needed elsewhere)
 function layout.table(rows, right)
-  local names = {}
-  for r, row in ipairs(rows) do
-    names[r] = {}
-    for i, text in ipairs(row) do names[r][i] = terminal.plain(tostring(text), true) end
-  end
-  rows = names
+  rows = tables.map(rows, function(row) return tables.map(row, function(text) return terminal.plain(tostring(text), true) end) end)
   local width, lines = widths(rows), {}
   right = right or terminal.columns(1) or math.huge
   local from, used = 1, 0
@@ -64,13 +63,7 @@ end
 ---@param rows string[][]
 ---@param most integer? letters of a column but the last: a longer text has the rest of its row in the next line
 function layout.columns(rows, most)
-  local width, lines, right = {}, {}, layout.width()
-  for _, row in ipairs(rows) do
-    for i = 1, #row - 1 do
-      local n = letters(row[i])
-      if n <= (most or n) then width[i] = math.max(width[i] or 0, n) end
-    end
-  end
+  local width, lines, right = widths(tables.map(rows, function(row) return { unpack(row, 1, #row - 1) } end), most), {}, layout.width()
   local used = 2
   for _, w in pairs(width) do used = used + 2 + w end
   local stacked = right - used < math.min(30, 0.45 * right)

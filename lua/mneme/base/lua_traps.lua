@@ -1,18 +1,13 @@
 -- lua_traps.lua -- what was probably meant, where code fails: a `.` for a `:`, a misspelt name.  Only errors ask: a line that works costs nothing.
 local errors                 -- errors.lua, which hands itself over
+local tables = require "mneme.base.tables"
 
 local traps = {}
 
 -- ---- looking at the code that failed ----
 
 -- A line of a chunk, or nil.
-local function line_of(source, n)
-  local at = 0
-  for line in (errors.text_of(source) .. "\n"):gmatch "(.-)\n" do
-    at = at + 1
-    if at == n then return line end
-  end
-end
+local function line_of(source, n) return tables.found(errors.text_of(source) .. "\n", "(.-)\n")[n] end
 
 -- The level, seen from the caller, of the nearest frame of the user's code.
 local function user_level()
@@ -34,16 +29,8 @@ local function variables(level)
   end
   local f = debug.getinfo(level + 1, "f").func
   for _, of in ipairs { _G, getfenv(f) } do for name, value in pairs(of) do if type(name) == "string" then add(name, value) end end end
-  for i = 1, 255 do
-    local name, value = debug.getupvalue(f, i)
-    if not name then break end
-    add(name, value)
-  end
-  for i = 1, 255 do
-    local name, value = debug.getlocal(level + 1, i)
-    if not name then break end
-    add(name, value)
-  end
+  for i = 1, 255 do add(debug.getupvalue(f, i)) end          -- a closure has fewer: the others have no name
+  for i = 1, 255 do add(debug.getlocal(level + 1, i)) end
   return found, names
 end
 
@@ -64,19 +51,12 @@ end
 
 -- The names by which a value may be indexed.
 local function keys_of(value)
-  local keys, seen = {}, {}
-  local function add(t)
-    for key in pairs(t) do
-      if type(key) == "string" and not key:find "^__" and not seen[key] then seen[key], keys[#keys + 1] = true, key end
-    end
-  end
+  local keys = {}
   for _ = 1, 10 do
-    if type(value) ~= "table" then break end
-    add(value)
-    value = (getmetatable(value) or {}).__index
+    for key in pairs(type(value) == "table" and value or {}) do if type(key) == "string" and not key:find "^__" then keys[key] = true end end
+    value = type(value) == "table" and (getmetatable(value) or {}).__index
   end
-  table.sort(keys)
-  return keys
+  return tables.keys(keys)
 end
 
 -- ---- a dot for a colon ----

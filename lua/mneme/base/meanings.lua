@@ -4,20 +4,14 @@ local meanings = {}
 local rows
 local function plain(word) return (word:lower():gsub("^gym:", ""):gsub("[-. ]", "_"):gsub("^_+", "")) end
 
----A class's name, its words together, and without what says that it is a layer: "HGRN2Attention" -> "hgrn2attention", "hgrn2".
-function meanings.of_class(word)
+-- What a class's name, such as HGRN2Attention, has in a table by names, whatever stands between their words: by all of it, else without what says
+-- that it is a layer.
+local function of_class(word, by_name)
   local whole = plain(word):gsub("_", "")
-  return whole, (whole:gsub("cell$", ""):gsub("semigroup$", ""):gsub("setaction$", ""):gsub("magma$", ""):gsub("(.)attention$", "%1"))
-end
-
-local classes
-local function of_class(word)
-  if not classes then
-    classes = {}
-    for each, answer in pairs(rows.core) do classes[each:gsub("_", "")] = answer end
-  end
-  local whole, short = meanings.of_class(word)
-  return classes[whole] or classes[short]
+  local short = whole:gsub("cell$", ""):gsub("semigroup$", ""):gsub("setaction$", ""):gsub("magma$", ""):gsub("(.)attention$", "%1")
+  local together = {}
+  for name, answer in pairs(word:find "%u" and by_name or {}) do together[name:gsub("_", "")] = answer end
+  return together[whole] or together[short]
 end
 
 ---What another program's word means here: "steps=N: environment steps ...", or "not here ...".
@@ -33,16 +27,14 @@ function meanings.of_field(kind, word)
     end
   end
   local name = kind == "environment" and plain(word):gsub("_v%d+$", "") or plain(word)      -- "MiniGrid-MemoryS7-v0"
-  return rows[kind] and rows[kind][name] or kind == "core" and word:find "%u" and of_class(word) or nil
+  return rows[kind] and rows[kind][name] or kind == "core" and of_class(word, rows.core) or nil
 end
 
 ---The core of a class's name among `names`: "S5Cell" -> "s5".
 function meanings.core_of_class(word, names)
-  local whole, short = meanings.of_class(word)
-  for _, name in ipairs(word:find "%u" and names or {}) do
-    local plainly = name:gsub("_", "")
-    if plainly == whole or plainly == short then return name end
-  end
+  local by_name = {}
+  for _, name in ipairs(names or {}) do by_name[name] = name end
+  return of_class(word, by_name)
 end
 
 -- The kind of thing of an error's words: "setting of eval and tmaze-v0" -> "argument".

@@ -25,10 +25,8 @@ end
 ---How a value is shown to people.
 function values.show(v)
   if type(v) == "table" then
-    local parts = {}
-    for _, item in ipairs(v) do parts[#parts + 1] = values.show(item) end
-    local named, list = values.is_named(v), is_list(v)
-    if list then return table.concat(parts, ",") end
+    local parts, named = tables.map(v, values.show), values.is_named(v)
+    if is_list(v) then return table.concat(parts, ",") end
     for _, key in ipairs(tables.keys(v)) do
       if not (named and key == "1") then parts[#parts + 1] = key .. "=" .. values.show(v[key]) end
     end
@@ -77,10 +75,8 @@ end
 ---The words that set none of these.
 ---@param ... string keys
 function values.without(words, ...)
-  local list, left = {}, {}
-  for _, key in ipairs { ... } do left[key] = true end
-  for _, word in ipairs(words) do if not left[values.pair(word) or ""] then list[#list + 1] = word end end
-  return list
+  local left = tables.set { ... }
+  return tables.map(words, function(word) return not left[values.pair(word) or ""] and word or nil end)
 end
 
 ---Does a setting have one value, so that a comma parts several of a sweep?
@@ -103,11 +99,7 @@ function values.number(text)
 end
 
 ---The names of a list with commas between, without the blanks around them.
-function values.items(text)
-  local list = {}
-  for item in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = item:match "^%s*(.-)%s*$" end
-  return list
-end
+function values.items(text) return tables.found(text .. ",", "%s*([^,]-)%s*,") end
 
 ---Text as a value of the kind that `like` has.
 function values.parse(key, text, like)
@@ -139,16 +131,12 @@ local function guess(key, text)
   return text
 end
 
-local function parse_list(key, text, like)
-  local list = {}
-  for i, item in ipairs(values.items(text)) do list[i] = values.parse(key, item, like[1]) end
-  return list
-end
+local function parse_list(key, text, like) return tables.map(values.items(text), function(item) return values.parse(key, item, like[1]) end) end
 
 local function set_option(thing, key, option, text)
   if option:find(".", 1, true) then errors.usage(("%s.%s: an option has no parts"):format(key, option)) end
-  local old = thing[option]
-  if old == nil then thing[option] = guess(key .. "." .. option, text) else thing[option] = values.parse(key .. "." .. option, text, old) end
+  local read = thing[option] == nil and guess or values.parse
+  thing[option] = read(key .. "." .. option, text, thing[option])
 end
 
 -- Set one part of a group.
@@ -192,9 +180,7 @@ end
 ---@param like any a value of its type; nil: a text is a number where it reads as one
 function values.key(v, like)
   if type(v) == "string" and is_list(like) then
-    local keys = values.items(v)
-    for i, item in ipairs(keys) do keys[i] = values.key(item, like[1]) end
-    return table.concat(keys, ",")
+    return table.concat(tables.map(values.items(v), function(item) return values.key(item, like[1]) end), ",")
   elseif type(v) == "string" and type(like) == "boolean" then
     local b = values.switches[v:lower()]
     if b ~= nil then v = b end
@@ -220,9 +206,7 @@ function values.same_words(words, schema)
     local key, text = values.pair(word)
     if key then said[key] = key .. "=" .. values.key(text, values.like(schema, key)) else said[word] = word end
   end
-  local list = tables.keys(said)
-  for i, key in ipairs(list) do list[i] = said[key] end
-  return table.concat(list, " ")
+  return table.concat(tables.map(tables.keys(said), function(key) return said[key] end), " ")
 end
 
 ---The keys of a schema: those that the script declares, which errors list, and those that only a learner knows.
@@ -258,9 +242,7 @@ function values.merge(key, old, new)
   if type(old) == "table" and type(new) == "table" then
     if is_list(old) then return values.copy(new) end
     if values.is_named(old) and values.is_named(new) and old[1] ~= new[1] then return values.copy(new) end
-    local merged = values.copy(old)
-    for k, v in pairs(new) do merged[k] = values.copy(v) end
-    return merged
+    return tables.merged(values.copy(old), values.copy(new))
   end
   if values.is_named(old) and type(new) == "string" then return old[1] == new and old or { new } end
   if type(old) ~= type(new) then
@@ -290,8 +272,7 @@ end
 function values.words(key, v)
   local list = {}
   if type(v) == "number" and tonumber(values.show(v)) ~= v then list[1] = ("%s=%.17g"):format(key, v)
-  elseif type(v) ~= "table" then list[1] = key .. "=" .. values.show(v)
-  elseif is_list(v) then list[1] = key .. "=" .. values.show(v)
+  elseif type(v) ~= "table" or is_list(v) then list[1] = key .. "=" .. values.show(v)
   else
     if values.is_named(v) then list[1] = key .. "=" .. v[1] end
     for _, part in ipairs(tables.keys(v)) do
@@ -307,19 +288,13 @@ end
 function values.check(key, v, about)
   if type(v) == "number" then
     local lo, hi = unpack(about.range or {})
-    if (lo and v < lo) or (hi and v > hi) or v ~= v then
-      local at_least = (hi or math.huge) >= 2 ^ 53
-      bad(key, values.show(v), (at_least and "at least %s" or "%s..%s"):format(values.show(lo or -math.huge), values.show(hi or math.huge)))
-    elseif about.whole and v % 1 ~= 0 then
-      bad(key, values.show(v), "a whole number")
-    end
+    lo, hi = lo or -math.huge, hi or math.huge
+    if not (v >= lo and v <= hi) then bad(key, values.show(v), (hi >= 2 ^ 53 and "at least %s" or "%s..%s"):format(values.show(lo), values.show(hi)))
+    elseif about.whole and v % 1 ~= 0 then bad(key, values.show(v), "a whole number") end
   end
-  for _, choice in ipairs(about.choices or {}) do if v == choice then return end end
-  if about.choices then
-    local near = errors.nearest(tostring(v), about.choices)
-    bad(key, values.show(v), "one of " .. table.concat(about.choices, ", "),
-      near and "did you mean '" .. near .. "'?" or meant(key, tostring(v)))
-  end
+  if not about.choices or tables.has(about.choices, v) then return end
+  local near = errors.nearest(tostring(v), about.choices)
+  bad(key, values.show(v), "one of " .. table.concat(about.choices, ", "), near and "did you mean '" .. near .. "'?" or meant(key, tostring(v)))
 end
 
 -- ---- config.json ----

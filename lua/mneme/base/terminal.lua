@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local shell_word = lazy "mneme.base.shell_word"
+local tables = require "mneme.base.tables"
 
 ffi.cdef [[
 typedef struct { unsigned short rows, columns, x, y; } mneme_window_size;
@@ -166,15 +167,9 @@ local next_step = { silent = false }             -- silent: this process is one 
 ---@param ... string|string[] commands without "mneme"; a list is words that are quoted where a shell needs it
 function next_step.note(...)
   if next_step.silent then return end
-  local list = {}
-  for i, command in ipairs { ... } do
-    if type(command) == "table" then
-      local words = {}
-      for k, word in ipairs(command) do words[k] = shell_word(word) end
-      command = table.concat(words, " ")
-    end
-    list[i] = "mneme " .. command
-  end
+  local list = tables.map({ ... }, function(command)
+    return "mneme " .. (type(command) == "table" and table.concat(tables.map(command, function(word) return shell_word(word) end), " ") or command)
+  end)
   io.stdout:flush()
   terminal.note("next: " .. table.concat(list, "  or  "))
 end

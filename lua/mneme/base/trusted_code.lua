@@ -5,6 +5,7 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local luajit_pairs = require "mneme.base.luajit_pairs"
+local tables = require "mneme.base.tables"
 
 ffi.cdef "char *realpath(const char *path, char *resolved);  void free(void *p);"
 
@@ -91,8 +92,7 @@ function trusted_code.remember(code)
 end
 
 local function shipped(path)
-  local top = within(path, installation) and path:sub(#installation + 2):match "^[^/]*"
-  return top == "lua" or top == "experiments" or top == "scenes"
+  return within(path, installation) and tables.has({ "lua", "experiments", "scenes" }, path:sub(#installation + 2):match "^[^/]*")
 end
 
 ---The user named this file: it may run, and what it requires.
@@ -145,17 +145,16 @@ local function allowed(path, text, copy, by)
     or trusted_code.find(path, function(other) return other == text end, true) then return "known" end
 end
 
--- What stands at a path: its text (nil: there is none), where that lies, and is it a run's copy?
-local function text_at(path)
+-- What stands at a path, the file or a run's copy of it: its text (nil: there is none), where that lies, and as what it may run.
+local function text_at(path, by)
   local copy = stored[plain(path)]
-  if copy then return copy.text, copy.name, true end
-  return text_of(path), path, false
+  local text = copy and copy.text or text_of(path)
+  return text, copy and copy.name or path, text and allowed(path, text, copy, by)
 end
 
--- The text of a file (nil: there is none), where that lies, and as what it may run; an error, if it may not.
+-- The same; an error, if it may not run.
 local function allowed_text(path, by)
-  local text, name, copy = text_at(path)
-  local as = text and allowed(path, text, copy, by)
+  local text, name, as = text_at(path, by)
   if as or not text then return text, name, as end
   local problem, folder = trusted_code.remember {}, trusted_code.folder
   errors.usage((folder and "%s brings its own code, %s, which was not run" or "%s%s is not known as yours, and was not run"):format(folder or "", name),
@@ -165,8 +164,8 @@ end
 ---Would trusted_code.load run this file?
 ---@return string? as what: "named" on the command line, or "known" as Mneme's or the user's
 function trusted_code.may_load(path)
-  local text, _, copy = text_at(path)
-  return not text and "known" or allowed(path, text, copy)
+  local text, _, as = text_at(path)
+  return not text and "known" or as
 end
 
 ---Where code of another language stands that may run and is noted as loaded: at its path, or a run's copy that stands in for it.
@@ -205,18 +204,11 @@ function trusted_code.note_written(path) written[plain(path)], data[plain(path)]
 ---@return { path: string, text: string }[] code
 ---@return string[] data
 function trusted_code.list()
-  local code, paths = {}, {}
-  for i, path in ipairs(order) do code[i] = { path = path, text = noted[path] } end
-  for path in pairs(data) do paths[#paths + 1] = path end
-  table.sort(paths)
-  return code, paths
+  return tables.map(order, function(path) return { path = path, text = noted[path] } end), tables.keys(data)
 end
 
 ---How many files were noted.
-function trusted_code.count()
-  local code, paths = trusted_code.list()
-  return #code + #paths
-end
+function trusted_code.count() return #order + #tables.keys(data) end
 
 ---From now on code is loaded for this folder, and these texts stand in for files.  What was loaded and means another text now is loaded again.
 ---@param copies { path: string, text: string, name: string }[] name: where the text is, for messages
@@ -226,10 +218,7 @@ function trusted_code.begin(folder, copies, data_copies)
   trusted_code.folder, stored, stored_data = folder, {}, {}
   for _, copy in ipairs(copies) do stored[plain(copy.path)] = copy end
   for path, at in pairs(data_copies or {}) do stored_data[plain(path)] = at end
-  for _, path in ipairs(order) do
-    local now = stored[path] and stored[path].text or text_of(path)
-    if now and now ~= noted[path] then changed = true end
-  end
+  for _, path in ipairs(order) do changed = changed or ((stored[path] or {}).text or text_of(path) or noted[path]) ~= noted[path] end
   if not changed then return end
   trusted_code.generation = trusted_code.generation + 1
   for name in pairs(modules) do package.loaded[name] = nil end
@@ -254,22 +243,18 @@ function trusted_code.load(path, by)
   if text:sub(1, 1) == "\27" then return nil, path .. ": is compiled Lua, expected text" end
   trusted_code.note(path, text)
   chunks["@" .. name] = as
-  if as == "named" then
-    local before, key = known_as(text)
-    known[key] = before or "here"
-  end
+  local before, key = known_as(text)
+  if as == "named" then known[key] = before or "here" end
   local chunk, problem = load((text:gsub("^#[^\n]*", "")), "@" .. name, "t")
   return chunk and setfenv(chunk, shipped(real(name)) and trusted_code.globals or assigned), problem
 end
 
 -- As what the nearest file of the user's on the stack may run.
 local function caller()
-  local level, about = 3, debug.getinfo(3, "S")
-  while about and not chunks[about.source] do
-    level = level + 1
-    about = debug.getinfo(level, "S")
+  for level = 3, math.huge do
+    local about = debug.getinfo(level, "S")
+    if not about or chunks[about.source] then return about and chunks[about.source] or trusted_code.free and "named" or nil end
   end
-  return about and chunks[about.source] or trusted_code.free and "named" or nil
 end
 
 local ours = { mneme = true, lfs = true, bit = true, ffi = true, jit = true }          -- modules that no file here stands in for
@@ -291,7 +276,7 @@ local function missing_module(name)
   local said = ("module '%s' is not found: there is no %s in the current directory"):format(name, file)
   for script in pairs(named) do
     local folder = script:match "^(.*)/"
-    if folder ~= here_is and lfs.attributes(folder .. "/" .. file, "mode") == "file" then
+    if folder ~= here_is and is_file(folder .. "/" .. file) then
       local short = within(folder, here_is) and folder:sub(#here_is + 2) or folder
       said = said .. ("; %s/%s is beside the script: cd %s first"):format(short, file, short)
     end

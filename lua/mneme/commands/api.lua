@@ -13,11 +13,7 @@ local api = {}
 local sources = {}
 
 local function source(path)
-  if not sources[path] then
-    local lines = {}
-    for line in io.lines(path) do lines[#lines + 1] = line end
-    sources[path] = lines
-  end
+  sources[path] = sources[path] or tables.found(files.text(path) .. "\n", "(.-)\n")
   return sources[path]
 end
 
@@ -35,9 +31,7 @@ end
 local function comment_above(lines, at)
   local first = at
   while first > 1 and lines[first - 1]:find "^%s*%-%-%-" do first = first - 1 end
-  local comment = {}
-  for i = first, at - 1 do comment[#comment + 1] = lines[i]:match "^%s*%-%-%- ?(.*)" end
-  return joined(comment)
+  return joined(tables.map({ unpack(lines, first, at - 1) }, function(line) return line:match "^%s*%-%-%- ?(.*)" end))
 end
 
 -- A function's own line and the comment above it, or nil if it is not written in Lua.

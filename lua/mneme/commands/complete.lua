@@ -6,27 +6,21 @@ local commands = require("mneme.commands.options").commands
 local files = require "mneme.base.files"
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local complete = { name = "complete", doc = "list completions of the last argument (for shells: bindings/shell)", raw = true,
   names_code = function() return {} end, arguments = { { "words", "WORD", nil, noun = "word", several = true, optional = true } } }
 
 local function runs()
-  local list = {}
-  for _, name in ipairs(files.list "runs") do
-    if files.is_file("runs/" .. name .. "/config.json") or files.is_file("runs/" .. name .. "/study.json") then
-      list[#list + 1] = "runs/" .. name
-    end
-  end
-  return list
+  return tables.map(files.list "runs", function(name)
+    local path = "runs/" .. name
+    return (files.is_file(path .. "/config.json") or files.is_file(path .. "/study.json")) and path or nil
+  end)
 end
 
 local function names(kind)
-  return function()
-    local list = {}
-    for i, name in ipairs(catalogue.names(kind)) do list[i] = name:gsub("%-v%d+$", "") end
-    return list
-  end
+  return function() return tables.map(catalogue.names(kind), function(name) return (name:gsub("%-v%d+$", "")) end) end
 end
 
 local function topics() return require("mneme.commands.help").names() end
@@ -80,14 +74,9 @@ local function offers(words)
   local schema, axes = {}, {}
   if scripted then schema, axes = schema_of(words[2]) end
   local key, list = words[#words]:match "^%-*([%a_][%w_]*)=", {}
-  if key then
-    for i, value in ipairs(values_for(key, schema[key], own[key])) do list[i] = key .. "=" .. value end
-    return list
-  end
+  if key then return tables.map(values_for(key, schema[key], own[key]), function(value) return key .. "=" .. value end) end
   if not scripted then list = words_for(command) end
-  for name in pairs(own) do list[#list + 1] = name .. "=" end
-  for name in pairs(schema) do list[#list + 1] = name .. "=" end
-  for name in pairs(axes) do list[#list + 1] = name .. "=" end
+  for name in pairs(tables.merged(own, schema, axes)) do list[#list + 1] = name .. "=" end
   return list
 end
 

@@ -23,7 +23,7 @@ local next_step = require("mneme.base.terminal").next_step
 local reference = lazy "mneme.envs.reference"
 local run_folder = lazy "mneme.runs.run_folder"
 local stats = lazy "mneme.stats"
-local C = engine.C
+local tables = require "mneme.base.tables"
 
 local eval = { name = "eval", doc = "evaluate a trained agent on fresh episodes", others = "env", loads = true,
   draws = "all environments draw from this seed, while each episode of intervene and where has one of its own",
@@ -80,15 +80,11 @@ end
 
 -- outcomes=1
 local function tabulate(o, env)
-  C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing(true) end
-  local function readable(path)
+  local csv = {}
+  local status, text = engine.heeding(false, outcomes_table.make, o, env, csv, function(path)
     run_folder.read_info(path)
     arguments.check_env(eval, path, env)
-  end
-  local text, csv = outcomes_table.make(o, env, readable)
-  local status = errors.status_of(C.mn_interrupted())
-  C.mn_watch_signals(false)
+  end)
   if not text then return status end
   print(("%d episodes of each run%s; 95 %% intervals: over seeds, of a single run over its episodes"):format(o.episodes, o.greedy and ", greedy" or ""))
   io.stdout:write(layout.table(text))
@@ -111,11 +107,9 @@ local SEQUENCES = 2000             -- default for data sets that draw their exam
 ---@return boolean carry was its memory carried from batch to batch?
 function eval.load(folder, settings, best)
   local run = run_folder.load(folder)
-  local about, all = run.info, {}
+  local about = run.info
   run_sources.adopt(folder, about, { data = settings.file == nil })
-  for key, value in pairs(about.sequence_task.settings) do all[key] = value end
-  for key, value in pairs(settings) do all[key] = value end
-  local made = dataset.new(about.sequence_task.name, all)
+  local made = dataset.new(about.sequence_task.name, tables.merged(about.sequence_task.settings, settings))
   if made.tokens ~= about.sequence_task.tokens or made.classes ~= about.sequence_task.classes then
     errors.usage(("%s was trained with %d tokens and %d answers, these settings make %d and %d"):format(folder,
       about.sequence_task.tokens, about.sequence_task.classes, made.tokens, made.classes))
@@ -145,11 +139,7 @@ local function evaluate_sequences(o)
   local made, model, step, carry = eval.load(o.folder, o.env_settings, o.best)
   local held = validation.new(made, model, { split = split, carry = carry })
   local batches = o.batches or made.carried and math.huge or math.ceil(SEQUENCES / made.batch)
-  C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing(true) end
-  local r = held:run(batches)
-  local status = errors.status_of(C.mn_interrupted())
-  C.mn_watch_signals(false)
+  local status, r = engine.heeding(false, held.run, held, batches)
   print(("%s at %.0f tokens, %d sequences of the %s part, %d answers"):format(o.folder, step, r.sequences, split, r.asked))
   local half = r.loss_half
   value_line("accuracy %.4f", r.accuracy, "[%.4f, %.4f]", r.accuracy_low, r.accuracy_high)
@@ -175,16 +165,10 @@ function eval.run(o)
     checkpoint = o.checkpoint, settings = env, threads_that_pay = not o.threads })
   local album = o.record and require("mneme.insight.episodes.episode_arrays").album(p, { folder = o.record, every = o.record_every,
     episodes = o.episodes, internals = o.internals })
-  C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing(true) end
-  local out = fresh_episodes.play(p, o.episodes, { album = album })
-  local status = errors.status_of(C.mn_interrupted())
-  C.mn_watch_signals(false)
+  local status, out = engine.heeding(o.record ~= nil, fresh_episodes.play, p, o.episodes, { album = album })
   local n = #out.score
   if n == 0 then errors.stop(status) end
-  local settings = {}
-  for key, value in pairs(env) do settings[#settings + 1] = key .. "=" .. value end
-  table.sort(settings)
+  local settings = tables.map(tables.keys(env), function(key) return key .. "=" .. env[key] end)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
   print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, p:how_chosen(),
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))

@@ -105,15 +105,22 @@ local function learner_rows(script, schema, chosen)
   return rows, chosen, others
 end
 
+-- The settings of an environment in C as rows { name, value or default, range }.
+local function env_rows(index, prefix, given)
+  local rows = {}
+  for key, rule in ffi.string(C.mn_env_params(index)):gmatch "([%w_]+)=(%S+)" do
+    local default, range = rule:match "^([^%[]*)%[(.*)%]$"
+    rows[#rows + 1] = { prefix .. key, given[key] ~= nil and setting_types.show(given[key]) or default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
+  end
+  return rows
+end
+
 -- The settings of the chosen environment, as the command line has them; "" where the script has no such setting.
 local function env_settings_text(entry)
   local rows = {}
   for _, env in ipairs(entry and setting_types.is_named(entry.default) and catalogue.list "envs" or {}) do
     if env.name:gsub("%-v%d+$", "") == entry.default[1] or env.name == entry.default[1] then
-      for key, rule in ffi.string(C.mn_env_params(env.index)):gmatch "([%w_]+)=(%S+)" do
-        local given, default, range = entry.default[key], rule:match "^([^%[]*)%[(.*)%]$"
-        rows[#rows + 1] = { "env." .. key, given ~= nil and setting_types.show(given) or default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
-      end
+      rows = env_rows(env.index, "env.", entry.default)
       rows[#rows + 1] = { "env.time_limit", "", "steps after which an episode is cut" }
     end
   end
@@ -155,11 +162,7 @@ end
 
 -- level: of POPGym's ID; nil: the default settings.
 local function env_text(i, level)
-  local rows = {}
-  for name, rule in ffi.string(C.mn_env_params(i)):gmatch "([%w_]+)=(%S+)" do
-    local default, range = rule:match "^([^%[]*)%[(.*)%]$"
-    rows[#rows + 1] = { name, name == "level" and level or default or rule:match "^[^|]*", range or rule:gsub("|", " ") }
-  end
+  local rows = env_rows(i, "", { level = level })
   rows[#rows + 1] = { "num_envs, seed, time_limit", "", "every environment has these" }
   local about, actions, settable = C.mn_env_about(i), ffi.string(C.mn_env_actions(i)), C.mn_env_settable(i)
   local facts = settable ~= nil and ("settable facts (for `mneme intervene`): %s\n"):format((ffi.string(settable):gsub("=[%d.]+%[", "["))) or ""
@@ -205,8 +208,8 @@ local function core_text(name, words)
 end
 
 local function attention_text(name)
-  local d, keys, rows = encoder_attention.definition(name), core_setting_docs, {}
-  for _, key in ipairs(tables.keys(d.config)) do rows[#rows + 1] = { key, setting_types.show(d.config[key]), keys[key] or "" } end
+  local d = encoder_attention.definition(name)
+  local rows = tables.map(tables.keys(d.config), function(key) return { key, setting_types.show(d.config[key]), core_setting_docs[key] or "" } end)
   return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
     prose(registry.file("attentions", name, "attention")), columns(rows),
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
@@ -237,12 +240,8 @@ end
 
 -- An op by its name.
 local function op_named(name)
-  local known = {}
-  for i, op in ipairs(catalogue.list "ops") do
-    if op.name == name then return op_text(op.index) end
-    known[i] = op.name
-  end
-  errors.unknown("op", name, known)
+  for _, op in ipairs(catalogue.list "ops") do if op.name == name then return op_text(op.index) end end
+  errors.unknown("op", name, catalogue.names "ops")
 end
 
 -- An environment by its name, with or without its version, or by POPGym's ID.
@@ -253,12 +252,7 @@ local named_texts = { core = core_text, attention = attention_text, dataset = da
   op = op_named, env = env_named }
 help.named = named_texts
 
-local function kind_text(kind)
-  local rows = {}
-  for i, thing in ipairs(catalogue.list(kind)) do rows[i] = { thing.name, thing.doc } end
-  return layout.list(rows)
-end
-help.kind = kind_text
+function help.kind(kind) return layout.list(tables.map(catalogue.list(kind), function(thing) return { thing.name, thing.doc } end)) end
 
 local config_text = [[
 key=value (or --key=value) overrides a setting of a script; its --help lists them.
@@ -289,11 +283,9 @@ local other_kinds = { cores = { "memory", "memories" }, envs = { "environment", 
   attentions = { "encoder", "encoders" } }
 
 local function studies_text()
-  local rows = {}
-  for _, thing in ipairs(catalogue.list "experiments") do
-    local path = registry.file("experiments", thing.name, "experiment")
-    if (files.read(path)):find "mn%.study" then rows[#rows + 1] = { thing.name, thing.doc } end
-  end
+  local rows = tables.map(catalogue.list "experiments", function(thing)
+    return files.text(registry.file("experiments", thing.name, "experiment")):find "mn%.study" and { thing.name, thing.doc } or nil
+  end)
   return "experiments that are studies: a grid of settings and seeds, with claims (docs/studies.md)\n" .. columns(rows)
     .. "axes, runs, claims: mneme run NAME --help\nall runs of one: mneme sweep NAME quick=1\n"
 end
@@ -330,14 +322,20 @@ end
 
 -- What another program's word means here, for every kind of thing that has such a word; nil: it is not known.
 local function field_text(topic, first)
-  local lines = {}
-  for _, kind in ipairs { "topic", "setting", "core", "environment", "learner", "command" } do
+  local lines = tables.map({ "topic", "setting", "core", "environment", "learner", "command" }, function(kind)
     local answer = meanings.of_field(kind, topic)
-    if answer then lines[#lines + 1] = kind == "topic" and answer or ("%s: as %s %s of other programs: %s"):format(topic,
-      kind:find "^[ae]" and "an" or "a", kind, answer) end
-    if first and lines[1] then break end
-  end
-  return lines[1] and table.concat(lines, "\n") .. "\n" or nil
+    return answer and (kind == "topic" and answer or ("%s: as %s %s of other programs: %s"):format(topic, kind:find "^[ae]" and "an" or "a", kind, answer))
+  end)
+  return lines[1] and table.concat(lines, "\n", 1, first and 1 or #lines) .. "\n" or nil
+end
+
+-- What help says of one of a kind in the catalogue; of the others the texts by their names do.
+local texts_of = { envs = function(thing) return env_text(thing.index) end, ops = function(thing) return op_text(thing.index) end }
+function texts_of.experiments(thing)
+  return ("%s\nsettings: mneme run %s --help\n"):format(prose(registry.file("experiments", thing.name, "experiment")), thing.name)
+end
+function texts_of.scenes(thing)
+  return layout.prose(("scene %s: %s"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene"))))
 end
 
 ---What there is a text about, by name: it reads the first lines of all files.
@@ -352,31 +350,14 @@ function help.topics()
   add("torso", torso_text)
   add("supervised", supervised_text)
   for _, kind in ipairs(catalogue.kinds) do
-    local text = function() return kind_text(kind) end
-    add(kind, text)
-    add(kind:sub(1, -2), text)
-    for _, word in ipairs(other_kinds[kind] or {}) do add(word, text) end
+    for _, word in ipairs { kind, kind:sub(1, -2), unpack(other_kinds[kind] or {}) } do add(word, function() return help.kind(kind) end) end
   end
   for _, word in ipairs { "study", "studies", "sweep", "sweeps" } do add(word, studies_text) end
-  for _, kind in ipairs { "cores", "attentions", "datasets", "learners" } do            -- some names are of several kinds
+  for _, kind in ipairs { "cores", "attentions", "datasets", "learners", "envs", "ops", "experiments", "scenes" } do      -- some names are of several
     for _, thing in ipairs(catalogue.list(kind)) do
-      add(thing.name, function() return named_texts[kind:sub(1, -2)](thing.name) end)
+      local text = texts_of[kind] or function() return named_texts[kind:sub(1, -2)](thing.name) end
+      for name in pairs { [thing.name] = true, [thing.name:gsub("%-v%d+$", "")] = true } do add(name, function() return text(thing) end) end
     end
-  end
-  for _, thing in ipairs(catalogue.list "envs") do
-    local text = function() return env_text(thing.index) end
-    add(thing.name, text)
-    if thing.name:find "%-v%d+$" then add(thing.name:gsub("%-v%d+$", ""), text) end
-  end
-  for _, thing in ipairs(catalogue.list "ops") do add(thing.name, function() return op_text(thing.index) end) end
-  for _, thing in ipairs(catalogue.list "experiments") do
-    add(thing.name, function()
-      local path = registry.file("experiments", thing.name, "experiment")
-      return ("%s\nsettings: mneme run %s --help\n"):format(prose(path), thing.name)
-    end)
-  end
-  for _, thing in ipairs(catalogue.list "scenes") do
-    add(thing.name, function() return layout.prose(("scene %s: %s"):format(thing.name, catalogue.prose(registry.file("scenes", thing.name, "scene")))) end)
   end
   for key, meaning in pairs(usual) do add(key, function() return layout.prose(("%s: a setting of most scripts\n"):format(key) .. "  " .. meaning) end) end
   for _, word in ipairs { "run", "runs" } do
@@ -448,8 +429,7 @@ function help.show(topic, kind, words) io.stdout:write(help.text(topic or "confi
 
 ---What `mneme help` says without a topic.
 function help.overview()
-  local rows = {}
-  for i, c in ipairs(commands.all()) do rows[i] = { options.usage(c):gsub("^mneme ", ""):gsub(" %[key=value ...%]", ""), c.doc } end
+  local rows = tables.map(commands.all(), function(c) return { (options.usage(c):gsub("^mneme ", ""):gsub(" %[key=value ...%]", "")), c.doc } end)
   return layout.prose("mneme " .. require "mneme.base.version" .. ": a research sandbox for memory in agents") .. "\nusage: mneme COMMAND [key=value ...]\n\n"
     .. columns(rows, 34) .. "\n" .. columns { { "mneme help COMMAND", "explains a command" },
       { "mneme help TOPIC", "explains a core, environment, op, experiment, scene or setting: mneme help gate" },
@@ -458,9 +438,7 @@ end
 
 -- The words that name code: `help core mine`, a file.
 function help.names_code(words)
-  local names = {}
-  for i, word in ipairs(words) do if word:find "%.lua$" or i > 1 and help.named[words[1]] then names[#names + 1] = word end end
-  return names
+  return tables.map(words, function(word, i) return (word:find "%.lua$" or i > 1 and help.named[words[1]]) and word or nil end)
 end
 
 local pages = { man = function() return require("mneme.commands.man").page() end, api = function() return api.page() end,

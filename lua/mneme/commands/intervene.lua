@@ -14,7 +14,6 @@ local progress = require "mneme.base.progress"
 local stats = lazy "mneme.stats"
 local columns = require("mneme.base.layout").table
 local setting_types = require "mneme.base.setting_types"
-local C = engine.C
 
 local intervene = { name = "intervene", doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
   others = "env", loads = true, draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
@@ -121,14 +120,10 @@ function intervene.run(o)
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
     checkpoint = o.checkpoint, settings = o.env_settings, threads_that_pay = not o.threads })
   local made = interventions.new(p, o.list)
-  C.mn_watch_signals(true)
-  if not o.record then C.mn_lose_nothing(true) end
   local bar = progress.new { steps = o.episodes, unit = "episodes", after = 2 }
-  local cases = paired_episodes.play(p, made, { episodes = o.episodes, seed = o.seed, record = o.record,
+  local status, cases = engine.heeding(o.record ~= nil, paired_episodes.play, p, made, { episodes = o.episodes, seed = o.seed, record = o.record,
     done = function(n) bar:update(n, {}) end })
   bar:clear()
-  local status = errors.status_of(C.mn_interrupted())
-  C.mn_watch_signals(false)
   if #cases == 0 then errors.stop(status) end
   local texts = {}
   for i, spec in ipairs(made.specs) do

@@ -93,17 +93,14 @@ function types.file(text, option)
 end
 
 function types.wholes(text, option)
-  local list = {}
-  for i, item in ipairs(setting_types.items(text)) do
-    list[i] = number(item, option)
-    if not list[i] then return nil, number_words(option):gsub("a whole number", "whole numbers") .. ", with commas between" end
-  end
-  return list
+  local items = setting_types.items(text)
+  local list = tables.map(items, function(item) return (number(item, option)) end)
+  if #list == #items then return list end
+  return nil, number_words(option):gsub("a whole number", "whole numbers") .. ", with commas between"
 end
 
 function types.list(text)
-  local list = {}
-  for item in text:gmatch "[^,%s]+" do list[#list + 1] = item end
+  local list = tables.found(text, "[^,%s]+")
   if list[1] then return list end
   return nil, "names with commas between"
 end
@@ -245,12 +242,7 @@ function options.by_name(command)
 end
 
 ---@return string[] names sorted
-function options.names(command)
-  local list = {}
-  for i, option in ipairs(options.of(command)) do list[i] = option[1] end
-  table.sort(list)
-  return list
-end
+function options.names(command) return tables.keys(options.by_name(command)) end
 
 ---Does a command take such an argument: "RUN", "STUDY", "SCENE"?
 function options.takes(command, what)
@@ -293,9 +285,7 @@ end
 ---The options as rows { "key=example", what it means }.
 ---@return string[][]
 function options.rows(list)
-  local rows = {}
-  for i, option in ipairs(list) do rows[i] = { option[1] .. "=" .. options.example(option), meaning_of(option) } end
-  return rows
+  return tables.map(list, function(option) return { option[1] .. "=" .. options.example(option), meaning_of(option) } end)
 end
 
 ---"mneme export RUN to=FILE [key=value ...]"
@@ -318,8 +308,7 @@ local other_settings = { script = "Other keys are settings of the script: mneme 
 function options.section(command)
   local text = { layout.prose(options.usage(command)), "\n", layout.prose(command.doc) }
   if command.about then text[#text + 1] = layout.prose(command.about) end
-  local rows = {}
-  for _, argument in ipairs(command.arguments or {}) do if argument[3] then rows[#rows + 1] = { argument[2], argument[3] } end end
+  local rows = tables.map(command.arguments or {}, function(argument) return argument[3] and { argument[2], argument[3] } end)
   for _, row in ipairs(options.rows(command.options or {})) do rows[#rows + 1] = row end
   if rows[1] then text[#text + 1] = "\n" .. layout.columns(rows, 26) end
   return table.concat(text)
@@ -342,14 +331,14 @@ function options.markdown(list)
     for _, row in ipairs(options.rows(of)) do out[#out + 1] = ("| `%s` | %s |"):format(row[1]:gsub("|", "\\|"), (row[2]:gsub("|", "\\|"))) end
     if #of > 0 then out[#out + 1] = "" end
   end
-  for _, command in ipairs(list) do
-    out[#out + 1] = ("## %s\n\n`%s`\n\n%s.\n"):format(command.name, options.usage(command), (command.doc:gsub("^%l", string.upper)))
-    rows(command.options or {})
-    for _, part in ipairs(command.parts and command.parts() or {}) do
-      out[#out + 1] = ("### %s\n\n`%s`\n\n%s.\n"):format(part.name, options.usage(part), (part.doc:gsub("^%l", string.upper)))
-      rows(part.options or {})
+  local function put(level, of)
+    for _, command in ipairs(of) do
+      out[#out + 1] = ("%s %s\n\n`%s`\n\n%s.\n"):format(level, command.name, options.usage(command), (command.doc:gsub("^%l", string.upper)))
+      rows(command.options or {})
+      put(level .. "#", command.parts and command.parts() or {})
     end
   end
+  put("##", list)
   out[#out + 1] = "## Commands that read stored runs\n"
   rows(stored_code)
   return (table.concat(out, "\n"):gsub("\n+$", "\n"))
@@ -359,11 +348,8 @@ end
 
 local commands = { names = { "run", "eval", "view", "play", "diff", "intervene", "credit", "probe", "where", "sweep", "report", "compare",
   "export", "new", "check", "bench", "list", "doctor", "help", "complete" } }
-local known = {}
-for _, name in ipairs(commands.names) do known[name] = true end
-
 ---@return Command? nil: there is none
-function commands.find(name) return known[name] and require("mneme.commands." .. name) or nil end
+function commands.find(name) return tables.has(commands.names, name) and require("mneme.commands." .. name) or nil end
 
 ---@param parts boolean? benchmarks, too, and what else is a part of a command
 ---@return Command[]

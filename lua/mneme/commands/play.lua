@@ -155,9 +155,7 @@ function play.run(o)
   if not scripted and not o.web then window.need_display(o.hint) end
   o.scene = scene.load(o.scene)
   local played = games.new(env, o)
-  C.mn_watch_signals(true)
-  local ok, why = pcall(scripted and press or (o.web and browser_window or window).run, played, o)
-  C.mn_watch_signals(false)
+  local ok, why = pcall(engine.heeding, true, scripted and press or (o.web and browser_window or window).run, played, o)
   played:save()
   if not ok then error(why, 0) end
   report(played)

@@ -28,14 +28,15 @@ end
 
 -- Which of the cores have a setting, by its default: "separable: agalite, galite; joint: galite_released".
 local function by_default(defaults)
-  local groups, names = {}, {}
-  for _, entry in ipairs(defaults) do
-    local shown = setting_types.show(entry.default)
-    if not groups[shown] then groups[shown], names[#names + 1] = {}, shown end
-    table.insert(groups[shown], entry.name)
-  end
-  for i, shown in ipairs(names) do names[i] = ("%s in %s"):format(shown, table.concat(groups[shown], ", ")) end
-  return table.concat(names, "; ")
+  return table.concat(tables.map(tables.groups(defaults, function(entry) return setting_types.show(entry.default) end), function(group)
+    return ("%s in %s"):format(group.name, table.concat(tables.map(group.items, function(entry) return entry.name end), ", "))
+  end), "; ")
+end
+
+-- The tables of words that the axes of gated cores take: a script adds to them.
+local function axes()
+  local gated_linear = require "mneme.models.gated_linear"
+  return { feature = gated_linear.features, gate = gated_linear.gates, decay = gated_linear.decays }
 end
 
 -- The settings of every script, and of the learners.
@@ -49,12 +50,8 @@ local function of_runs(add)
   end
   for key, about in pairs(learner_settings.keys) do
     add(key, function()
-      local has = {}
-      for name, defaults in pairs(learners.defaults()) do
-        local default = defaults[key]
-        if default ~= nil then has[#has + 1] = { name = name, default = default } end
-      end
-      table.sort(has, function(a, b) return a.name < b.name end)
+      local all = learners.defaults()
+      local has = tables.map(tables.keys(all), function(name) return all[name][key] ~= nil and { name = name, default = all[name][key] } or nil end)
       return paragraph(("%s: a setting of the learner"):format(key), about[1]
         .. (about.choices and " (" .. table.concat(about.choices, " ") .. ")" or "") .. "; default " .. by_default(has))
     end)
@@ -63,9 +60,7 @@ end
 
 -- The settings of cores, and the words that some of them take.
 local function of_cores(add)
-  local core_setting_docs, keys, words = require "mneme.models.core_setting_docs", {}, {}
-  local gated_linear = require "mneme.models.gated_linear"
-  local tables_of = { feature = gated_linear.features, gate = gated_linear.gates, decay = gated_linear.decays }      -- a script adds to them
+  local core_setting_docs, keys, words, tables_of = require "mneme.models.core_setting_docs", {}, {}, axes()
   for _, name in ipairs(registry.names "cores") do
     local ok, d = pcall(cores.definition, name)
     for key, default in pairs(ok and type(d) == "table" and d.config or {}) do
@@ -106,43 +101,35 @@ local function of_cores(add)
   end
 end
 
--- The settings of attentions.
-local function of_attentions(add)
-  local encoder_attention, core_setting_docs = require "mneme.models.encoder_attention", require "mneme.models.core_setting_docs"
-  for _, name in ipairs(registry.names "attentions") do
-    local ok, d = pcall(encoder_attention.definition, name)
+-- The settings of things that are files: meaning(definition, key).
+local function of_files(add, kind, word, definition, meaning)
+  for _, name in ipairs(registry.names(kind)) do
+    local ok, d = pcall(definition, name)
     for key, default in pairs(ok and d.config or {}) do
-      add(key, function() return paragraph(("%s=%s: a setting of the attention %s"):format(key, setting_types.show(default), name), core_setting_docs[key]) end)
+      add(key, function() return paragraph(("%s=%s: a setting of the %s %s"):format(key, setting_types.show(default), word, name), meaning(d, key)) end)
     end
   end
 end
 
--- The settings of environments and of data sets.
+-- The settings of attentions, environments and data sets.
 local function of_envs(add)
+  of_files(add, "attentions", "attention", require("mneme.models.encoder_attention").definition, function(_, key)
+    return require("mneme.models.core_setting_docs")[key]
+  end)
   for _, env in ipairs(catalogue.list "envs") do
     for key, rule in ffi.string(engine.C.mn_env_params(env.index)):gmatch "([%w_]+)=(%S+)" do
       add(key, function() return paragraph(("%s: a setting of the environment %s"):format(key, env.name), rule) end)
     end
   end
-  local dataset = require "mneme.envs.dataset"
-  for _, name in ipairs(registry.names "datasets") do
-    local ok, d = pcall(dataset.definition, name)
-    for key, default in pairs(ok and d.config or {}) do
-      add(key, function()
-        return paragraph(("%s=%s: a setting of the data set %s"):format(key, setting_types.show(default), name), ((d.about or {})[key] or {})[1])
-      end)
-    end
-  end
+  of_files(add, "datasets", "data set", require("mneme.envs.dataset").definition, function(d, key) return ((d.about or {})[key] or {})[1] end)
 end
 
 -- The axes of gated cores, each a setting with words of its own; and what else is called an axis.
 local function axes_text()
-  local core_setting_docs, rows = require "mneme.models.core_setting_docs", {}
-  local gated_linear = require "mneme.models.gated_linear"
-  for key, list in pairs { feature = gated_linear.features, gate = gated_linear.gates, decay = gated_linear.decays } do
-    rows[#rows + 1] = { "core." .. key, ("%s: %s"):format(core_setting_docs[key] or "", table.concat(tables.keys(list), " ")) }
-  end
-  table.sort(rows, function(a, b) return a[1] < b[1] end)
+  local core_setting_docs, all = require "mneme.models.core_setting_docs", axes()
+  local rows = tables.map(tables.keys(all), function(key)
+    return { "core." .. key, ("%s: %s"):format(core_setting_docs[key] or "", table.concat(tables.keys(all[key]), " ")) }
+  end)
   return paragraph "axes of gated linear cores (core=galite and its settings)" .. layout.columns(rows)
     .. paragraph "\neach word has a page: mneme help outer; the axes of a study: mneme run STUDY --help"
 end
@@ -210,8 +197,10 @@ local function of_commands(add)
     for _, option in ipairs(options.of(command)) do keys[option[1]] = true end
   end
   for key in pairs(keys) do add(key, function() return setting_topics.of_option(key) end) end
-  for word, text in pairs(words) do add(word, function() return layout.prose(("%s: %s"):format(word:gsub("_", "-"), text)) end) end
-  for word, of in pairs(also) do add(word, function() return layout.prose(("%s: %s"):format(of:gsub("_", "-"), words[of])) end) end
+  for word in pairs(tables.merged(words, also)) do
+    local of = also[word] or word
+    add(word, function() return layout.prose(("%s: %s"):format(of:gsub("_", "-"), words[of])) end)
+  end
 end
 
 ---Add every setting and every word to the topics of help.
@@ -220,7 +209,6 @@ function setting_topics.add(add)
   for _, word in ipairs { "axis", "axes" } do add(word, axes_text) end
   of_runs(add)
   of_cores(add)
-  of_attentions(add)
   of_envs(add)
   of_commands(add)
 end

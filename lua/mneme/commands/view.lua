@@ -324,10 +324,7 @@ function view.run(o)
       next_step.say(#o.list > 0 and { "eval", o.things[1] } or { "intervene", o.things[1], "erase=all", "at=1" })
     end
   else
-    C.mn_watch_signals(true)                 -- a signal must not truncate a file that is being written
-    local ok, why = pcall((o.web and browser_window or window).run, shown, o)
-    C.mn_watch_signals(false)
-    if not ok then error(why, 0) end
+    engine.heeding(true, (o.web and browser_window or window).run, shown, o)            -- a signal must not truncate a file that is being written
   end
   return 0
 end

@@ -222,14 +222,12 @@ end
 function where.run(o)
   local env = o.env_settings
   check(o)
-  C.mn_watch_signals(true)
-  C.mn_lose_nothing(true)
   choose_threads(o)
-  local result = measured(o, env)
-  local told = result and tell(o, env, result)
-  local status = errors.status_of(C.mn_interrupted())
-  C.mn_watch_signals(false)
-  if not told then return status end
+  local status, result = engine.heeding(false, function()
+    local result = measured(o, env)
+    return result and tell(o, env, result) and result
+  end)
+  if not result then return status end
   if o.out then write(o, result) end
   local word, at = where.worth_seeing(result)
   if not word then next_step.say { "probe", o.folder }

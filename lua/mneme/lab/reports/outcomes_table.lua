@@ -8,6 +8,7 @@ local stats = require "mneme.stats"
 local fresh_episodes = require "mneme.insight.episodes.fresh_episodes"
 local stepper = require "mneme.insight.episodes.stepper"
 local study_folder = require "mneme.lab.study.study_folder"
+local tables = require "mneme.base.tables"
 
 local outcomes = {}
 
@@ -27,10 +28,8 @@ local function columns_of(path, list)
   end
   local found = false
   for _, group in ipairs(study_folder.groups(study_folder.load(path).runs)) do
-    local column = { name = group.name ~= "" and group.name or path, paths = {} }
-    for _, run in ipairs(group.runs) do
-      if run.status == "done" and not run.kept then column.paths[#column.paths + 1] = run.path end
-    end
+    local column = { name = group.name ~= "" and group.name or path }
+    column.paths = tables.map(group.runs, function(run) return run.status == "done" and not run.kept and run.path or nil end)
     if #column.paths > 0 then list[#list + 1], found = column, true end
   end
   if not found then errors.usage(path .. ": no run of this study is done and has a checkpoint here") end
@@ -62,20 +61,12 @@ end
 
 -- Estimate, low, high over the runs of a column; of a single run over its episodes.
 local function share(runs, i)
-  local list = {}
-  for k, m in ipairs(runs) do list[k] = m.percent[i] / 100 end
-  local mean, low, high
-  if #runs > 1 then mean, low, high = stats.bounded_interval(list, 0, 1)
-  else mean, low, high = stats.wilson(runs[1].reached[i], runs[1].episodes) end
+  local mean, low, high = stats.wilson(runs[1].reached[i], runs[1].episodes)
+  if #runs > 1 then mean, low, high = stats.bounded_interval(tables.map(runs, function(m) return m.percent[i] / 100 end), 0, 1) end
   return 100 * mean, 100 * (low or 0 / 0), 100 * (high or 0 / 0)
 end
 
-local function mean(runs, of, single)
-  local list = {}
-  for k, m in ipairs(runs) do list[k] = of(m) end
-  if #runs == 1 then list = single and single(runs[1]) or list end
-  return stats.t_interval(list)
-end
+local function mean(runs, of, single) return stats.t_interval(#runs == 1 and single and single(runs[1]) or tables.map(runs, of)) end
 
 -- The rows of the table: name, unit, and f(runs) -> estimate (nil: not known), low, high.
 local function rows_of(names)
@@ -83,11 +74,7 @@ local function rows_of(names)
     { "return", "", function(runs) return mean(runs, function(m) return m.ret end, function(m) return m.rets end) end },
     { "score", " %", function(runs)
       if not runs[1].scores then return nil end
-      return mean(runs, function(m) return m.score end, function(m)
-        local list = {}
-        for k, s in ipairs(m.scores) do list[k] = 100 * s end
-        return list
-      end)
+      return mean(runs, function(m) return m.score end, function(m) return tables.map(m.scores, function(s) return 100 * s end) end)
     end },
     { "Crafter score", " %", function(runs) return mean(runs, function(m) return outcomes.crafter_score(m.percent) end) end },
   }
@@ -99,10 +86,10 @@ local function is_number(x) return x ~= nil and x == x end
 
 ---@param o table what eval.lua read: folders, episodes, seed, num_envs, greedy, best, out, known
 ---@param env table<string, any> settings of the environment
+---@param csv string[] gets the lines of the file
 ---@param check fun(path: string) that these are settings of that run's environment
 ---@return string[][]? text rows of the table, the first of them its head; nil after a signal
----@return string[] csv its lines
-function outcomes.make(o, env, check)
+function outcomes.make(o, env, csv, check)
   local columns = {}
   for _, path in ipairs(o.folders) do columns_of(path, columns) end
   for _, column in ipairs(columns) do
@@ -112,14 +99,14 @@ function outcomes.make(o, env, check)
     column.runs = {}
     for k, path in ipairs(column.paths) do
       column.runs[k] = measure(path, o, env)
-      if not column.runs[k] then return nil, {} end
+      if not column.runs[k] then return nil end
       if table.concat(column.runs[k].names, " ") ~= table.concat(columns[1].runs[1].names, " ") then
         errors.usage(("eval: outcomes=1: %s has other outcomes than %s"):format(path, columns[1].paths[1]), "one table a kind of environment")
       end
     end
   end
-  local text, csv = { { "" } }, { "outcome,of,estimate,low,high,runs,episodes" }
-  for c, column in ipairs(columns) do text[1][c + 1] = column.name end
+  local text = { { "", unpack(tables.map(columns, function(column) return column.name end)) } }
+  csv[1] = "outcome,of,estimate,low,high,runs,episodes"
   for _, row in ipairs(rows_of(columns[1].runs[1].names)) do
     local cells, any = { row[1] }, false
     for c, column in ipairs(columns) do
@@ -134,7 +121,7 @@ function outcomes.make(o, env, check)
     end
     if any then text[#text + 1] = cells end
   end
-  return text, csv
+  return text
 end
 
 return outcomes

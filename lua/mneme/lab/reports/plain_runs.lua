@@ -49,10 +49,8 @@ local function name_points(list)
     for axis, label in pairs(r.labels) do differ[axis] = differ[axis] or label ~= list[1].labels[axis] or nil end
   end
   local axes = tables.keys(differ)
-  for _, r in ipairs(list) do
-    local parts = {}
-    for i, axis in ipairs(axes) do parts[i] = (#axes > 1 and axis .. "=" or "") .. setting_types.show(r.labels[axis]) end
-    if #axes > 0 then r.label = table.concat(parts, ", ") end
+  for _, r in ipairs(axes[1] and list or {}) do
+    r.label = table.concat(tables.map(axes, function(axis) return (#axes > 1 and axis .. "=" or "") .. setting_types.show(r.labels[axis]) end), ", ")
   end
 end
 
@@ -82,30 +80,21 @@ end
 -- What a run is called: the settings in which it differs from others.
 local function label_of(r, differ)
   if r.label then return r.label end
-  local parts = {}
-  for _, key in ipairs(differ) do
-    if r.flat[key] ~= nil then parts[#parts + 1] = key == "core" and setting_types.show(r.flat[key])
-      or key:match "[^.]*$" .. "=" .. setting_types.show(r.flat[key]) end
-  end
-  local label = table.concat(parts, " ")
-  if label == "" then label = setting_types.show(type(r.info.core) == "table" and r.info.core.name or r.info.script or "run") end
-  return label
+  local label = table.concat(tables.map(differ, function(key)
+    return r.flat[key] ~= nil and (key == "core" and "" or key:match "[^.]*$" .. "=") .. setting_types.show(r.flat[key]) or nil
+  end), " ")
+  return label ~= "" and label or setting_types.show(type(r.info.core) == "table" and r.info.core.name or r.info.script or "run")
 end
 
 -- Of the settings that differ those that somebody gave, where they name the runs apart as all of them do: others follow from these.
 local function told_apart_by(list, differ)
-  local given, whole, short, n = {}, {}, {}, 0
-  for _, key in ipairs(differ) do
+  local given = tables.map(differ, function(key)
     local by_hand = key == "core"
     for _, r in ipairs(list) do by_hand = by_hand or type(r.info.values_from) == "table" and r.info.values_from[key] == "given" end
-    given[#given + 1] = by_hand and key or nil
-  end
-  for _, r in ipairs(list) do
-    local a, b = label_of(r, differ), label_of(r, given)
-    if not whole[a] then whole[a], n = true, n + 1 end
-    if not short[b] then short[b], n = true, n - 1 end
-  end
-  return n == 0 and given or differ
+    return by_hand and key or nil
+  end)
+  local function labels(keys) return #tables.groups(list, function(r) return label_of(r, keys) end) end
+  return labels(given) == labels(differ) and given or differ
 end
 
 ---Runs, and the runs of studies, as one study with one axis: the settings in which they differ.
@@ -156,16 +145,13 @@ end
 
 -- Axes with several values, the one that has "core" in front.
 local function varied(study)
-  local seen, count, list = {}, {}, {}
-  for _, r in ipairs(study.runs) do
-    for axis, label in pairs(r.labels) do
-      seen[axis] = seen[axis] or {}
-      if not seen[axis][label] then seen[axis][label], count[axis] = true, (count[axis] or 0) + 1 end
-    end
-  end
-  for _, axis in ipairs(tables.keys(count)) do if count[axis] > 1 then list[#list + 1] = axis end end
+  local all = {}
+  for _, r in ipairs(study.runs) do all = tables.merged(all, r.labels) end
+  local list = tables.map(tables.keys(all), function(axis)
+    return #tables.groups(study.runs, function(r) return r.labels[axis] end) > 1 and axis or nil
+  end)
   table.sort(list, function(a, b) return (a == "core") ~= (b == "core") and a == "core" or (a == "core") == (b == "core") and a < b end)
-  return list, tables.keys(count)
+  return list, tables.keys(all)
 end
 
 ---What a curve or a result is called: success, return.
@@ -173,8 +159,7 @@ function plain.about(spec, name) return ((spec.metrics[name:match "[^/]*$"] or {
 
 ---The specification of a study, with the usual metrics and figures where it has none.
 function plain.spec(study, spec)
-  local whole = {}
-  for key, value in pairs(spec or {}) do whole[key] = value end
+  local whole = tables.merged(spec)
   if whole.figures and #whole.figures > 0 then return whole end
   local axes, all = varied(study)
   local by, x, curves, results = axes[1] or all[1], axes[2], {}, {}
@@ -187,13 +172,12 @@ function plain.spec(study, spec)
     for name, about in pairs(usual_metrics) do if results[name] or curves["charts/" .. name] then whole.metrics[name] = about end end
     if study.last_scores and whole.metrics.score then whole.metrics.score = since_log end
   end
-  local drawn, ends = {}, {}
-  for _, name in ipairs(usual_curves) do
-    if curves[name] then drawn[#drawn + 1] = { "curves", y = name, by = by, title = plain.about(whole, name) .. " while learning" } end
-  end
-  for _, name in ipairs(usual_results) do
-    if results[name] then ends[#ends + 1] = { "bars", y = name, by = by, x = x, title = plain.about(whole, name) .. " at the end" } end
-  end
+  local drawn = tables.map(usual_curves, function(name)
+    return curves[name] and { "curves", y = name, by = by, title = plain.about(whole, name) .. " while learning" } or nil
+  end)
+  local ends = tables.map(usual_results, function(name)
+    return results[name] and { "bars", y = name, by = by, x = x, title = plain.about(whole, name) .. " at the end" } or nil
+  end)
   whole.figures = {}
   for i = 1, math.max(#drawn, #ends) do                            -- a curve, and what it came to
     whole.figures[#whole.figures + 1] = drawn[i]

@@ -77,10 +77,7 @@ end
 
 local function show_figure(out, m)
   if m.fig then
-    local numbered = {}
-    for key, value in pairs(m.fig) do numbered[key] = value end
-    numbered.title = report_strings.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper))
-    out:figure(numbered, m.id)
+    out:figure(tables.merged(m.fig, { title = report_strings.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper)) }), m.id)
   elseif m.sentence then out:paragraphs(m.sentence)
   else out:paragraphs(m.problem, "warning") end
   m.shown = true
@@ -101,21 +98,19 @@ local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return
 
 -- A failed run's last message; where it ran, if not here.
 local function note_of(c)
-  if c.error then return c.error end
-  return c.kept and report_strings.taken:format(setting_types.show(c.kept.file):match "[^/]*$", setting_types.show(c.kept.commit or "–"),
+  return c.error or c.kept and report_strings.taken:format(setting_types.show(c.kept.file):match "[^/]*$", setting_types.show(c.kept.commit or "–"),
     setting_types.show(c.kept.host or "–")) or ""
 end
 
 -- Runs link to their folders if the page is next to them.
 local function run_table(out, study, beside)
-  local rows, taken = {}, 0
-  for i, c in ipairs(study.runs) do
+  local taken = 0
+  local rows = tables.map(study.runs, function(c)
     local used = c.resources and tonumber(c.resources.wall_s)
-    local here = study_folder.run_path(study.path, encoded(c.name)):match "[^/]+/[^/]+$" .. "/"
     taken = taken + (c.kept and 1 or 0)
-    rows[i] = { { c.name, href = beside and here or nil }, report_strings.statuses[c.status] or c.status,
+    return { { c.name, href = beside and ("runs/%s/"):format(encoded(c.name)) or nil }, report_strings.statuses[c.status] or c.status,
       { used and format.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
-  end
+  end)
   if taken > 0 then out:paragraphs(report_strings.all_taken:format(taken), "dim") end
   out:paragraphs(report_strings.run_note, "dim")
   out:fold(report_strings.of_runs:format(#rows), function() out:table({ report_strings.run, report_strings.status, report_strings.time,
@@ -223,7 +218,7 @@ end
 -- Figures by their names.
 local function by_id(made)
   local all = {}
-  for _, m in ipairs(made) do if m.fig then all[m.id] = m.fig end end
+  for _, m in ipairs(made) do all[m.id or ""] = m.fig end
   return all
 end
 
@@ -231,29 +226,27 @@ end
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code } as known
 ---@param options table? { beside = false: the page is not in the study's folder }
+---@param path string? Markdown, whose figures are files in a folder next to it
+---@return string page
 ---@return table<string, table> figures by their ids
-function report.html(study, source, options)
-  local out, opening, made = compose(study, source, options or {})
-  return html.write(out, opening, report_strings.contents), by_id(made)
+function report.page(study, source, options, path)
+  local out, opening, list = compose(study, source, options or {})
+  local made = by_id(list)
+  if not path then return html.write(out, opening, report_strings.contents), made end
+  local beside = path:gsub("%.%w+$", "-figures")
+  if next(made) then files.make_folder(beside) end
+  return markdown.write(out, opening, function(block)
+    export.write(made[block.id], ("%s/%s.svg"):format(beside, block.id), { title = false })
+    return ("%s/%s.svg"):format(beside:match "[^/]*$", block.id)
+  end), made
 end
 
----A study as a file: Markdown where its name ends in .md, with its figures as files in a folder next to it, else HTML.
+---A study as a file: Markdown where its name ends in .md, else HTML.
 ---@return table<string, table> figures by their ids
 function report.write(path, study, source, options)
-  if path:lower():match "%.(%w+)$" ~= "md" then
-    local page, made = report.html(study, source, options)
-    files.write(path, { page })
-    return made
-  end
-  local out, opening, made = compose(study, source, options or {})
-  local beside = path:gsub("%.%w+$", "-figures")
-  if next(by_id(made)) then files.make_folder(beside) end
-  files.write(path, { markdown.write(out, opening, function(block)
-    local file = ("%s/%s.svg"):format(beside, block.id)
-    export.write(by_id(made)[block.id], file, { title = false })
-    return beside:match "[^/]*$" .. file:sub(#beside + 1)
-  end) })
-  return by_id(made)
+  local page, made = report.page(study, source, options, path:lower():find "%.md$" and path or nil)
+  files.write(path, { page })
+  return made
 end
 
 ---What the script of a study says.
@@ -287,8 +280,7 @@ end
 -- Claims that are others than study.json keeps from the study's beginning; studies of earlier versions keep none.
 local function claims_changed(study, spec)
   local list = study.info.declared and declaration_file.changed(study.info.claims, spec) or {}
-  for i, text in ipairs(list) do list[i] = report_strings.claims_changed:format(text) end
-  return list
+  return tables.map(list, function(text) return report_strings.claims_changed:format(text) end)
 end
 
 -- What a study declares: by its script, where that is the user's own, or by what its folder holds as data; a script that only the folder
@@ -334,9 +326,10 @@ end
 
 -- Figures as files of their own.
 local function write_figures(o, made)
-  local kinds = o.figures and next(made) and export.kinds() or {}
-  for _, name in ipairs(o.figures and tables.keys(made) or {}) do
-    files.make_folder(o.figures)
+  if not o.figures or not next(made) then return end
+  local kinds = export.kinds()
+  files.make_folder(o.figures)
+  for _, name in ipairs(tables.keys(made)) do
     for _, kind in ipairs(kinds) do export.write(made[name], ("%s/%s.%s"):format(o.figures, name, kind), o.drawing) end
     print(("%s/%s: .%s"):format(o.figures, name, table.concat(kinds, " .")))
   end
@@ -382,8 +375,7 @@ local function write_report(o)
   print(to)
   write_figures(o, made)
   if n then
-    local failed = 0
-    for _, c in ipairs(study.runs) do failed = failed + (c.status == "failed" and 1 or 0) end
+    local failed = #tables.map(study.runs, function(c) return c.status == "failed" and c or nil end)
     print(("%s: %d runs%s"):format(o.export, n, failed > 0 and (" without the %d that failed, of which a report on this file does not know"):format(failed)
       or ""))
   end

@@ -4,6 +4,7 @@ local format = require "mneme.base.format"
 local labels = require("mneme.lab.study.grid").text
 local setting_types = require "mneme.base.setting_types"
 local report_strings = require "mneme.lab.reports.report_strings"
+local tables = require "mneme.base.tables"
 
 local report_claims = {}
 local NAMED = 4                    -- missing runs that are named; of more only the number is given
@@ -37,32 +38,26 @@ end
 function report_claims.claims(out, list, unasked)
   if #unasked > 0 then out:paragraphs(report_strings.unasked:format(table.concat(unasked, ", ")), "dim") end
   if #list == 0 then return end
-  local rows = {}
-  for i, claim in ipairs(list) do
+  out:table({ "", report_strings.claim, report_strings.test, report_strings.source }, tables.map(list, function(claim, i)
     local sentence = claim.test and statement(claim.test) or report_strings.why.no_test
-    local id = id_of(claim, i)
-    rows[i] = { { id, href = "#verdict-" .. i }, { claim.text, class = "wide" }, { sentence, class = "wide" }, claim.source or "–" }
-  end
-  out:table({ "", report_strings.claim, report_strings.test, report_strings.source }, rows)
+    return { { id_of(claim, i), href = "#verdict-" .. i }, { claim.text, class = "wide" }, { sentence, class = "wide" }, claim.source or "–" }
+  end))
 end
 
 ---A p-value in words.
 function report_claims.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
 
-function report_claims.p_text(p) return (report_claims.p(p):gsub("^= ", "")) end
-local p_text = report_claims.p_text
+-- A time by which half have solved it.
+local function when(x) return x and format.short(x) or report_strings.never end
 
 -- What there is to say of a verdict besides its numbers.
 local function remarks(v)
   local parts = {}
   local function add(s, ...) parts[#parts + 1] = s:format(...) end
-  if v.why == "no_spread" then add(report_strings.why.no_spread, v.n, p_text(v.p))
+  if v.why == "no_spread" then add(report_strings.why.no_spread, v.n, (report_claims.p(v.p):gsub("^= ", "")))
   elseif v.why then add("%s", report_strings.why[v.why]) end
   if v.shares then add(report_strings.solved, unpack(v.shares)) end
-  if v.medians then
-    local function when(x) return x and format.short(x) or report_strings.never end
-    add(report_strings.medians, when(v.medians[1]), when(v.medians[2]))
-  end
+  if v.medians then add(report_strings.medians, when(v.medians[1]), when(v.medians[2])) end
   local c = v.counted
   if c and c.fresh > 0 then add(report_strings.counted_fresh, setting_types.show(v.claim.test.fresh or v.claim.test.above), c.fresh) end
   if c and c.first > 0 then add(report_strings.counted_first, setting_types.show(v.claim.test.above), c.first) end
@@ -75,16 +70,15 @@ local function remarks(v)
   for _, r in ipairs(v.rollout) do add(report_strings.rollout, r.n, r.of, r.name) end
   if v.over then add(report_strings.averaged, table.concat(v.over, "; ")) end
   if v.failed then
-    local sides = {}
-    for _, side in ipairs { "a", "b" } do
-      if v.failed[side] then table.insert(sides, report_strings.failed_of:format(v.failed[side][1], v.failed[side][2], labels(v.claim.test[side]))) end
-    end
+    local sides = tables.map({ "a", "b" }, function(side)
+      local of = v.failed[side]
+      return of and report_strings.failed_of:format(of[1], of[2], labels(v.claim.test[side]))
+    end)
     add(report_strings.failed_sides, table.concat(sides, ", "))
     if v.shares then add("%s", report_strings.as_unsolved) end
   end
   if #v.missing > 0 then
-    local names = {}
-    for i = 1, math.min(NAMED, #v.missing) do names[i] = ("%s (%s)"):format(v.missing[i].name, report_strings.statuses[v.missing[i].status]) end
+    local names = tables.map({ unpack(v.missing, 1, NAMED) }, function(run) return ("%s (%s)"):format(run.name, report_strings.statuses[run.status]) end)
     if #v.missing > NAMED then names[#names + 1] = report_strings.more:format(#v.missing - NAMED) end
     add(report_strings.without, table.concat(names, "; "))
   end
@@ -96,33 +90,25 @@ end
 function report_claims.estimate(v, spec)
   local test = v.claim.test or {}
   local unit = ((spec.metrics or {})[test.metric] or {}).unit
-  if v.medians then
-    local function when(x) return x and format.short(x) or report_strings.never end
-    return report_strings.medians_short:format(when(v.medians[1]), when(v.medians[2]))
+  if v.medians then return report_strings.medians_short:format(when(v.medians[1]), when(v.medians[2]))
   elseif v.shares then return report_strings.solved:format(unpack(v.shares))
   elseif not v.estimate then return report_strings.why[v.why] or "–" end
   local say = report_strings.estimated[test[1]] or "%s"
   local interval = v.low and v.low < v.high
-  local shown = format.alike({ v.estimate, interval and v.low or nil, interval and v.high or nil }, test[1] ~= "ratio" and unit or nil)
-  if test[1] == "ratio" and math.max(v.estimate, v.high or 0) >= 1e6 then
-    shown = { format.times(v.estimate), interval and format.times(v.low) or nil, interval and format.times(v.high) or nil }
-  end
+  local numbers = interval and { v.estimate, v.low, v.high } or { v.estimate }
+  local huge = test[1] == "ratio" and math.max(v.estimate, v.high or 0) >= 1e6
+  local shown = huge and tables.map(numbers, format.times) or format.alike(numbers, test[1] ~= "ratio" and unit or nil)
   for i, s in ipairs(shown) do shown[i] = s:gsub("^%-", "−") end
   if interval and shown[2]:match " (.*)$" == shown[3]:match " (.*)$" then shown[2] = shown[2]:match "^%S+" end        -- the unit once
   return say:format(test.exact and ("%.6g"):format(v.estimate) or shown[1]), interval and ("%s … %s"):format(shown[2], shown[3]) or nil
-end
-
--- The same with its interval in brackets.
-local function whole_estimate(v, spec)
-  local text, interval = report_claims.estimate(v, spec)
-  return interval and ("%s (%s)"):format(text, interval) or text
 end
 
 ---One result as a section: the claim, what became of it, how it was tested, and what there is to say of it.
 ---@param shown string? a sentence that names the figure
 function report_claims.section(out, v, i, spec, shown)
   out:heading(3, "verdict-" .. i, v.claim.text, ("%s: %s"):format(id_of(v.claim, i), report_strings[v.verdict]))
-  local parts = { ("**%s**: %s"):format(report_strings[v.verdict]:gsub("^%l", string.upper), whole_estimate(v, spec)) }
+  local estimate, interval = report_claims.estimate(v, spec)
+  local parts = { ("**%s**: %s%s"):format(report_strings[v.verdict]:gsub("^%l", string.upper), estimate, interval and (" (%s)"):format(interval) or "") }
   if v.p then parts[1] = ("%s, p %s, %s"):format(parts[1], report_claims.p(v.p), report_strings.p_corrected:format(report_claims.p(v.holm or v.p))) end
   parts[1] = ("%s, %s."):format(parts[1], report_strings.n_seeds:format(v.n))
   if v.claim.test then parts[2] = report_strings.tested:format(statement(v.claim.test)) end

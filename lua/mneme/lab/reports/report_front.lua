@@ -34,7 +34,7 @@ local function drawing(v, spec)
       local mean, low, high = aggregate.interval(list, "mean", metric.range)
       if low == high then low, high = nil, nil end
       bars[#bars + 1] = { name = side_name(side, i == 1 and test.b or test.a), y = mean, low = low, high = high, seeds = list, marked = i == 1 or nil }
-      for _, y in ipairs { mean, low, high, unpack(list) } do least, most = math.min(least, y), math.max(most, y) end
+      for _, y in ipairs { mean, low or mean, high or mean, unpack(list) } do least, most = math.min(least, y), math.max(most, y) end
     end
   end
   if #bars == 0 or not (most - least < math.huge) then return nil end
@@ -89,14 +89,12 @@ function front.replicable(judged, size)
   local answer = count.holds == n and "yes" or count.undecided == n and "unknown" or count.fails == n and "no" or count.holds == 0 and "not_yet" or "partly"
   local parts = {}
   for _, verdict in ipairs { "holds", "fails", "undecided" } do
-    local verb, first = report_strings.verdict_verbs[verdict][count[verdict] == 1 and 1 or 2], not parts[1]
-    if n == 1 and count[verdict] > 0 then parts[1] = report_strings.one_original:format(verb)
-    elseif count[verdict] > 0 then
-      parts[#parts + 1] = first and report_strings.originals:format(count[verdict], n, verb) or ("%d %s"):format(count[verdict], verb)
-    end
+    local k = count[verdict]
+    local verb = report_strings.verdict_verbs[verdict][k == 1 and 1 or 2]
+    parts[#parts + 1] = k > 0 and (n == 1 and report_strings.one_original:format(verb) or parts[1] and ("%d %s"):format(k, verb)
+      or report_strings.originals:format(k, n, verb)) or nil
   end
-  local at = report_strings.n_seeds:format(fewest)
-  if most > fewest then at = report_strings.some_seeds:format(fewest, most) end
+  local at = most > fewest and report_strings.some_seeds:format(fewest, most) or report_strings.n_seeds:format(fewest)
   return report_strings.replicable:format(report_strings.answers[answer], table.concat(parts, ", "),
     (size ~= "" and size .. ", " or "") .. at)
 end

@@ -57,8 +57,7 @@ end
 ---says it.
 ---@param texts { path: string, text: string, own: boolean, elsewhere: boolean }[] of the .md files, see lab/study/declaration_file.lua
 function written.of(spec, texts)
-  local report = {}
-  for key, value in pairs(spec.report or {}) do report[key] = value end
+  local report = tables.merged(spec.report)
   for _, beside in ipairs(texts) do
     for key, value in pairs(written.read(beside.text, beside.path)) do
       if report[key] == nil and (not beside.elsewhere or key == "data" or key == "hyperparameters") then report[key] = value end

@@ -25,35 +25,28 @@ local function show(v) return v == nil and "–" or setting_types.show(v) end
 ---What the runs of a study wrote into their config.json, in the order of its runs; those that never began are missing.
 ---@return table[] list { run, info, flat = its settings with dotted keys, given = those of its script }
 function method.runs(study)
-  local list = {}
-  for _, c in ipairs(study.runs) do
+  local list = tables.map(study.runs, function(c)
     local info = c:info()
-    if info then list[#list + 1] = { run = c, info = info, flat = settings_diff.flat(info.config), given = settings_diff.flat(info.config) } end
-  end
+    return info and { run = c, info = info, flat = settings_diff.flat(info.config), given = settings_diff.flat(info.config) } or nil
+  end)
   settings_diff.fill(list, true)
   return list
 end
 
 -- The distinct values of something over runs, in order, as a text.
 local function distinct(runs, of)
-  local seen, list = {}, {}
-  for _, r in ipairs(runs) do
+  local groups = tables.groups(runs, function(r)
     local v = of(r)
-    local text = v ~= nil and show(v)
-    if text and not seen[text] then seen[text], list[#list + 1] = true, text end
-  end
-  return list
+    if v ~= nil then return show(v) end
+  end)
+  return tables.map(groups, function(group) return group.name end)
 end
 
 ---The size of a study's runs in a few words, which every verdict carries: "1 layer, 2M steps"; "" if nothing was recorded.
 function method.size(runs)
   local parts = {}
   local function add(form, key, each)
-    local low, high = math.huge, -math.huge
-    for _, r in ipairs(runs) do
-      local n = tonumber(r.flat[key])
-      if n then low, high = math.min(low, n), math.max(high, n) end
-    end
+    local low, high = tables.span(tables.map(runs, function(r) return tonumber(r.flat[key]) end))
     if high >= low then parts[#parts + 1] = form:format(low == high and each(low) or each(low) .. "–" .. each(high)) end
   end
   add(report_strings.of_layers, "core.n_layers", tostring)
@@ -63,26 +56,19 @@ end
 
 ---Cores, how many parameters models with them have, and all their options.
 function method.model(out, runs)
-  local rows, options, by_name = {}, {}, {}
-  for _, r in ipairs(runs) do
-    local about = type(r.info.core) == "table" and r.info.core or nil
-    local name = about and (r.run.labels.core or about.name)
-    if name and not by_name[name] then
-      by_name[name] = {}
-      rows[#rows + 1] = { name, about.name }
-      options[#rows] = { name = name, text = json.encode(about.config or {}, "  ") }
-    end
-    if name then table.insert(by_name[name], r) end
+  local of_cores = tables.groups(runs, function(r)
+    return type(r.info.core) == "table" and (r.run.labels.core or r.info.core.name) or nil
+  end)
+  if #of_cores > 0 then
+    out:table({ report_strings.kind, "core", report_strings.parameters }, tables.map(of_cores, function(of)
+      return { of.name, of.items[1].info.core.name, table.concat(distinct(of.items, function(r) return r.info.parameters end), ", ") }
+    end))
   end
-  for _, row in ipairs(rows) do
-    row[3] = table.concat(distinct(by_name[row[1]], function(r) return r.info.parameters end), ", ")
-  end
-  if #rows > 0 then out:table({ report_strings.kind, "core", report_strings.parameters }, rows) end
   local known = {}
   for _, r in ipairs(runs) do model_sizes.add(known, r.run, r.info) end
   local apart = model_sizes.warning(known)
   if apart then out:paragraphs((apart:gsub("^r", "R")) .. ".", "warning") end
-  for _, o in ipairs(options) do out:folded(report_strings.all_options:format(o.name), o.text) end
+  for _, of in ipairs(of_cores) do out:folded(report_strings.all_options:format(of.name), json.encode(of.items[1].info.core.config or {}, "  ")) end
 end
 
 -- A core as it is named, what is said of its checks, and by what it was checked.
@@ -97,19 +83,11 @@ end
 
 ---Against what the cores of the runs are checked: of the library's, what their files say.
 function method.checks(out, runs)
-  local lists, order = {}, {}
-  for _, r in ipairs(runs) do
-    if type(r.info.core) == "table" then
-      local name, kind, by = checks_of(r.info)
-      local key = kind .. (by or "")
-      if not lists[key] then
-        lists[key] = { names = {}, kind = kind, by = by }
-        order[#order + 1] = lists[key]
-      end
-      lists[key].names[name] = true
-    end
+  local checks = tables.map(runs, function(r) return type(r.info.core) == "table" and { checks_of(r.info) } or nil end)
+  for _, alike in ipairs(tables.groups(checks, function(c) return c[2] .. (c[3] or "") end)) do
+    local names = tables.keys(tables.set(tables.map(alike.items, function(c) return c[1] end)))
+    out:paragraphs(report_strings[alike.items[1][2]]:format(table.concat(names, ", "), alike.items[1][3]))
   end
-  for _, list in ipairs(order) do out:paragraphs(report_strings[list.kind]:format(table.concat(tables.keys(list.names), ", "), list.by)) end
 end
 
 ---What was minimised, as the learners say it.
@@ -132,10 +110,7 @@ function method.data(out, runs)
     for key in pairs(flats[i]) do keys[key] = true end
   end
   for _, key in ipairs(tables.keys(keys)) do
-    if key ~= "seed" then
-      local at = 0
-      rows[#rows + 1] = { key, table.concat(distinct(runs, function() at = at + 1 return flats[at][key] end), ", ") }
-    end
+    if key ~= "seed" then rows[#rows + 1] = { key, table.concat(distinct(flats, function(flat) return flat[key] end), ", ") } end
   end
   if #rows > 0 then out:table({}, rows) end
 end
@@ -179,9 +154,7 @@ end
 
 -- What runs wrote of their machine, as rows; of some that wrote nothing, that, too.
 local function machine_rows(runs)
-  local any = false
-  for _, r in ipairs(runs) do any = any or type(r.info.machine) == "table" end
-  if not any then return nil end
+  if not tables.map(runs, function(r) return type(r.info.machine) == "table" or nil end)[1] then return nil end
   local function of(row)
     return table.concat(distinct(runs, function(r) return type(r.info.machine) == "table" and row(r.info.machine) or report_strings.not_recorded end), "; ")
   end
@@ -192,10 +165,8 @@ end
 
 ---Where and with what it was run.
 function method.setup(out, study, runs)
-  local info, seeds = study.info, {}
-  for _, c in ipairs(study.runs) do seeds[c.seed] = true end
-  local list = {}
-  for seed in pairs(seeds) do list[#list + 1] = seed end
+  local info = study.info
+  local list = tables.map(tables.groups(study.runs, function(c) return c.seed end), function(group) return group.name end)
   table.sort(list)
   local function of(key) return table.concat(distinct(runs, function(r) return r.info[key] end), ", ") end
   local rows = { { report_strings.made_with, show(info.mneme) }, { report_strings.script, show(info.script) }, { report_strings.words_given,
@@ -209,13 +180,11 @@ end
 
 -- Sum, mean and maximum of a resource over the runs that recorded it.
 local function account(runs, of)
-  local list, highest = {}, -math.huge
-  for _, c in ipairs(runs) do
+  local list = tables.map(runs, function(c)
     local v = of(c)
-    if type(v) == "number" and v - v == 0 then list[#list + 1], highest = v, math.max(highest, v) end
-  end
-  if #list == 0 then return nil end
-  return { n = #list, mean = stats.mean(list), sum = stats.mean(list) * #list, highest = highest }
+    return type(v) == "number" and v - v == 0 and v or nil
+  end)
+  return list[1] and { n = #list, mean = stats.mean(list), sum = stats.mean(list) * #list, highest = select(2, tables.span(list)) } or nil
 end
 
 local function used(key) return function(c) return c.status == "done" and c.resources and c.resources[key] end end
@@ -232,8 +201,7 @@ function method.resources(out, study)
     return { name ~= "" and name or "–", tostring(wall and wall.n or 0), number("wall_s", before), number("wall_s", wall), number("cpu_s", cpu),
       number("peak_mib", peak, "highest"), told and number("energy_j", energy) or nil }
   end
-  local rows = {}
-  for _, group in ipairs(study_folder.groups(study.runs)) do rows[#rows + 1] = row(group.name, group.runs) end
+  local rows = tables.map(study_folder.groups(study.runs), function(group) return row(group.name, group.runs) end)
   rows[#rows + 1] = row(report_strings.sum, study.runs, true)
   local head = { report_strings.kind, report_strings.statuses.done, report_strings.time .. ", " .. report_strings.before, report_strings.time,
     report_strings.processor, report_strings.memory }

@@ -43,11 +43,9 @@ local function each_seed(out, study, spec)
   local kinds, names, rows = study_folder.groups(study.runs), metric_names(study, spec), {}
   each(study, spec, function(i, k, about, list)
     if #list < 2 then return end
-    local of = {}
-    for s, v in ipairs(list) do of[s] = format.short(v, about.unit) end
-    local enough = #list >= aggregate.FEW
-    local value, low, high
-    if enough then value, low, high = aggregate.interval(list, "iqm") else value = stats.iqm(list) end
+    local of = tables.map(list, function(v) return format.short(v, about.unit) end)
+    local value, low, high = stats.iqm(list), nil, nil
+    if #list >= aggregate.FEW then value, low, high = aggregate.interval(list, "iqm") end
     rows[#rows + 1] = { kinds[i].name ~= "" and kinds[i].name or "–", names[k], { table.concat(of, "  "), class = "wide" },
       { format.short(stats.median(list), about.unit), class = "number" }, { shown(value, low, high, about.unit), class = "number" } }
   end)
@@ -60,11 +58,7 @@ end
 
 -- The runs at a reference's place.
 local function at(study, where)
-  local list = {}
-  for _, r in ipairs(study.runs) do
-    if references.fits(r, where) then list[#list + 1] = r end
-  end
-  return list
+  return tables.map(study.runs, function(r) return references.fits(r, where) and r or nil end)
 end
 
 -- What was published: a number, or a curve's value after as many steps as our runs have made at most; the steps of either, and ours.
@@ -104,8 +98,8 @@ end
 
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
 function results.write(out, study, spec)
-  local rows, any = {}, false
-  for i, group in ipairs(study_folder.groups(study.runs)) do rows[i] = { group.name ~= "" and group.name or "–" } end
+  local any = false
+  local rows = tables.map(study_folder.groups(study.runs), function(group) return { group.name ~= "" and group.name or "–" } end)
   local names = each(study, spec, function(i, k, about, list, threshold, runs, name)
     local text = "–"
     if #list > 0 then
@@ -144,12 +138,7 @@ local texts = {
 
 -- The mean of the study's runs that have these labels.
 local function fresh_text(study, labels, by, about)
-  local list = {}
-  for _, run in ipairs(study.runs) do
-    local same = run.status == "done"
-    for axis, label in pairs(labels) do same = same and run.labels[axis] == label end
-    list[#list + 1] = same and study_folder.number(run, by) or nil
-  end
+  local list = tables.map(at(study, labels), function(run) return run.status == "done" and study_folder.number(run, by) or nil end)
   if #list == 0 then return "–" end
   local value, low, high = aggregate.interval(list, "mean", about.range)
   return ("%s, %d"):format(shown(value, low, high, about.unit), #list)

@@ -14,14 +14,17 @@ local tables = require "mneme.base.tables"
 local MOST_OF_A_RUN, MOST_RUNS, NAMED = 3, 8, 3         -- sentences of a run, runs in a report, runs that are named
 local provenance = {}
 
+-- Some texts of a list, and how many there are more.
+local function first(list, most, between, more)
+  return table.concat(list, between, 1, math.min(most, #list)) .. (#list > most and more:format(#list - most) or "")
+end
+
 -- Adds which code, data and program are others now, and what resumes changed.
 local function note_code(path, info, found)
   local notes, history, versions = found.notes, type(info.history) == "table" and info.history or {}, run_sources.versions(info)
   for _, change in ipairs(run_sources.changes(path, info)) do notes[#notes + 1] = change.text end
   notes[#notes + 1] = starts.changes(info)
-  for i = 2, #versions do
-    notes[#notes + 1] = ("from step %.0f on it ran other code or data: %s"):format(versions[i].from_step, versions[i].folder)
-  end
+  for i = 2, #versions do notes[#notes + 1] = ("from step %.0f on it ran other code or data: %s"):format(versions[i].from_step, versions[i].folder) end
   local last = history[#history]
   if type(last) == "table" and last.program_checksum ~= run_sources.program() then
     notes[#notes + 1] = "it was made by another build of Mneme" .. (last.program and (" (%s)"):format(tostring(last.program)) or "")
@@ -70,19 +73,15 @@ function provenance.sentences(runs, study)
   local function add(name, ...)
     local ok, found = xpcall(..., errors.handler, select(2, ...))
     local bad = ok and found.bad or { found.message }
-    local more = #bad > MOST_OF_A_RUN and ("; %d more"):format(#bad - MOST_OF_A_RUN) or ""
-    list[#list + 1] = bad[1] and ("%s: %s%s"):format(name, table.concat(bad, "; ", 1, math.min(MOST_OF_A_RUN, #bad)), more)
+    list[#list + 1] = bad[1] and ("%s: %s"):format(name, first(bad, MOST_OF_A_RUN, "; ", "; %d more"))
   end
   if study then add("the study", provenance.study, study.path, study) end
   for _, r in ipairs(runs) do
-    if r.status ~= "open" and files.is_file(r.path .. "/config.json") then
-      add(study and r.name or r.path, provenance.run, r.path, study and r or nil, true)
-    end
+    local there = r.status ~= "open" and files.is_file(r.path .. "/config.json")
+    if there then add(study and r.name or r.path, provenance.run, r.path, study and r or nil, true) end
   end
-  local more = #list - MOST_RUNS
-  if more > 0 then list[MOST_RUNS + 1] = ("%d more runs are damaged"):format(more) end
-  for i = MOST_RUNS + 2, #list do list[i] = nil end
-  return list
+  if list[MOST_RUNS + 1] then list[MOST_RUNS + 1] = ("%d more runs are damaged"):format(#list - MOST_RUNS) end
+  return { unpack(list, 1, math.min(#list, MOST_RUNS + 1)) }
 end
 
 -- ---- several runs: { run = { name }, info = config.json }[] ----
@@ -95,12 +94,8 @@ function provenance.files(runs)
     local seen = {}                -- name of a file -> checksum -> its version
     for _, r in ipairs(runs) do
       for _, version in ipairs(run_sources.versions(r.info)) do
-        local contents = {}        -- name -> its checksum; where a run has several of one name, theirs
-        for _, file in ipairs(version[kind]) do
-          local name = file.path:match "[^/]*$"
-          contents[name] = (contents[name] and contents[name] .. "+" or "") .. file.checksum
-        end
-        for name, checksum in pairs(contents) do
+        for _, of_name in ipairs(tables.groups(version[kind], function(file) return file.path:match "[^/]*$" end)) do
+          local name, checksum = of_name.name, table.concat(tables.map(of_name.items, function(file) return file.checksum end), "+")
           seen[name] = seen[name] or {}
           local of = seen[name][checksum] or { checksum = checksum, runs = {} }
           seen[name][checksum] = of
@@ -109,8 +104,7 @@ function provenance.files(runs)
       end
     end
     for _, name in ipairs(tables.keys(seen)) do
-      local versions = {}
-      for i, checksum in ipairs(tables.keys(seen[name])) do versions[i] = seen[name][checksum] end
+      local versions = tables.map(tables.keys(seen[name]), function(checksum) return seen[name][checksum] end)
       table.sort(versions, function(x, y) return #x.runs > #y.runs end)
       rows[#rows + 1] = { name = name, kind = kind == "source" and "code" or "data", versions = versions }
     end
@@ -122,21 +116,17 @@ end
 ---@return string[] codes none: they were made by one code, as far as they kept it
 ---@return string[] resumed
 function provenance.differences(runs)
-  local codes, builds, resumed = {}, {}, {}
-  for _, file in ipairs(provenance.files(runs)) do
-    local parts = {}
-    for i, of in ipairs(file.versions) do
-      local more = #of.runs > NAMED and (" and %d more"):format(#of.runs - NAMED) or ""
-      parts[i] = ("%s (%s%s)"):format(of.checksum, table.concat(of.runs, ", ", 1, math.min(NAMED, #of.runs)), more)
-    end
+  local builds = {}
+  local codes = tables.map(provenance.files(runs), function(file)
+    local parts = tables.map(file.versions, function(of) return ("%s (%s)"):format(of.checksum, first(of.runs, NAMED, ", ", " and %d more")) end)
     local name = (file.kind == "data" and "the data file " or "") .. file.name
-    if parts[2] then codes[#codes + 1] = ("%s has %d versions: %s"):format(name, #parts, table.concat(parts, ", ")) end
-  end
-  for _, r in ipairs(runs) do
-    local changes = starts.changes(r.info)
-    resumed[#resumed + 1] = changes and r.run.name .. ": " .. changes
+    return parts[2] and ("%s has %d versions: %s"):format(name, #parts, table.concat(parts, ", ")) or nil
+  end)
+  local resumed = tables.map(runs, function(r)
     for _, start in ipairs(starts.of(r.info)) do if start.program_checksum then builds[start.program_checksum] = true end end
-  end
+    local changes = starts.changes(r.info)
+    return changes and r.run.name .. ": " .. changes
+  end)
   local n = #tables.keys(builds)
   if n > 1 then codes[#codes + 1] = ("%d builds of Mneme made them"):format(n) end
   return codes, resumed

@@ -165,6 +165,7 @@ local function kind_of_error(text, path) return (text:gsub(path:gsub("%p", "%%%0
 -- ended it.  o.done(run): after each that is done.
 local function run_queue(o, plan, queue)
   local parameters, warned, next_look = {}, false, 0
+  C.mn_watch_signals(true)
   if o.estimate ~= "0" and #queue > 0 and C.mn_interrupted() == 0 then
     local sum = estimate.of(queue, plan.script, o)
     terminal.note(o.run .. ": " .. estimate.text(sum, #queue, o.jobs))
@@ -216,6 +217,8 @@ local function run_queue(o, plan, queue)
       end
     end,
   }
+  C.mn_watch_signals(false)
+  C.mn_watch_signals(false)
   next_look = 0
   look()
   shown:close()
@@ -264,10 +267,8 @@ local function run_trials(o, plan, t)
     t:note()
     local open = t:open_trials()
     if open[1] and (o.only or o.jobs == 0) then errors.usage(("sweep: %s tunes its settings first"):format(o.script), "without only=, mneme sweep does it") end
-    C.mn_watch_signals(true)
     local count, signal = run_queue({ run = t.base, jobs = jobs, attempts = o.attempts, give_up = HOPELESS, estimate = o.estimate,
       done = function(c) t:score(c) end }, { script = plan.script, runs = t:trials(), cfg = { steps = t.steps or plan.cfg.steps } }, open)
-    C.mn_watch_signals(false)
     if signal ~= 0 then return signal end
     if count.gave_up then errors.fail(("%s: the first %d trials all failed alike: %s"):format(t.base, HOPELESS, count.gave_up)) end
     if t:open_trials()[1] then errors.fail(t.base .. ": other processes run some of its trials", "once they have ended, the same command goes on") end
@@ -375,9 +376,7 @@ function sweep.main(o)
   if o.jobs == 0 then return 0 end               -- import alone
   o.jobs = o.jobs or plan.spec.jobs or C.mn_cores()
   local open_now = open_runs(o, plan)
-  C.mn_watch_signals(true)
   local count, signal = run_queue(o, plan, open_now)
-  C.mn_watch_signals(false)
   if not o.only then note_done(o) end
   local open = count.all - count.done - count.failed
   print(("%s: %d of %d runs done%s%s%s"):format(o.run, count.done, count.all, count.failed > 0 and (", %d failed"):format(count.failed) or "",

@@ -5,6 +5,8 @@
 --   { kind = "fold", summary, blocks }                 { kind = "code", summary, text }
 --   { kind = "figure", fig, id }                       { kind = "cards", cards }: see lab/reports/report_front.lua
 -- Texts have Markdown's `code`, **bold**, [links](https://...) and indented blocks, and LaTeX's $equations$, on a line of their own between $$.
+local tables = require "mneme.base.tables"
+
 local Page = {}
 Page.__index = Page
 local page = {}
@@ -119,20 +121,15 @@ end
 local usual = {}
 
 function usual.cards(b, w)
-  local items = {}
-  for i, c in ipairs(b.cards) do
+  return w.list(tables.map(b.cards, function(c)
     local estimate = c.interval and ("%s (%s)"):format(c.estimate, c.interval) or c.estimate
-    items[i] = page.inline(w, ("**%s** ([%s](#%s)): "):format(c.word, c.name:gsub("[%[%]]", ""), c.target) .. ("%s %s (%s)"):format(c.text, estimate, c.about))
-  end
-  return w.list(items)
+    return page.inline(w, ("**%s** ([%s](#%s)): "):format(c.word, c.name:gsub("[%[%]]", ""), c.target) .. ("%s %s (%s)"):format(c.text, estimate, c.about))
+  end))
 end
 
 function usual.paragraphs(b, w)
   local out = {}
-  if type(b.text) == "table" then
-    for i, item in ipairs(b.text) do out[i] = page.inline(w, item) end
-    return w.list(out)
-  end
+  if type(b.text) == "table" then return w.list(tables.map(b.text, function(item) return page.inline(w, item) end)) end
   for part in (b.text .. "\n\n"):gmatch "(.-)\n%s*\n" do
     local equation, plain = part:match "^%s*%$%$(.-)%$%$%s*$", verbatim(part)
     equation = equation and w.equation(equation, true)
@@ -141,17 +138,15 @@ function usual.paragraphs(b, w)
   return table.concat(out)
 end
 
-function usual.fold(b, w, ...) return w.folded(b.summary, page.write(w, b.blocks, ...)) end
+function usual.fold(b, w, path) return w.folded(b.summary, page.write(w, b.blocks, path)) end
 
 ---The text of blocks.
 ---@param w table a writer: how texts within a line look (see page.inline), list(items), paragraph(text, class), verbatim(s), folded(summary, inner),
 ---  and heading, table, code and figure, each of a block; others where they are no usual ones
 ---@param list table[] blocks
----@param ... any what figures need
-function page.write(w, list, ...)
-  local out = {}
-  for i, b in ipairs(list) do out[i] = (w[b.kind] or usual[b.kind])(b, w, ...) end
-  return table.concat(out)
+---@param path fun(block: table): string? where the file of a figure is
+function page.write(w, list, path)
+  return table.concat(tables.map(list, function(b) return (w[b.kind] or usual[b.kind])(b, w, path) end))
 end
 
 return page
