@@ -53,9 +53,8 @@ local known                    -- digests of the user's code: true, those in the
 
 -- The list of the code that runs of the user's own were made by, one digest and path a line; nil: there is no place for it.
 local function list_file()
-  local state, home = os.getenv "XDG_STATE_HOME", os.getenv "HOME"
-  if state and state:sub(1, 1) == "/" then return state .. "/mneme/trusted" end
-  return home and home:sub(1, 1) == "/" and home .. "/.local/state/mneme/trusted" or nil
+  local state, home = (os.getenv "XDG_STATE_HOME" or ""):match "^/.*", (os.getenv "HOME" or ""):match "^/.*"
+  return state and state .. "/mneme/trusted" or home and home .. "/.local/state/mneme/trusted"
 end
 
 -- Is it the user's code?  Its digest, too.
@@ -285,21 +284,9 @@ local function missing_module(name)
 end
 
 local function reads(path) return type(path) == "string" and trusted_code.note_data(path) or path end
-local at_work = { envs = true, learn = true, models = true, tensor = true, insight = true }          -- rooms whose callers wait for what they give
-
--- os.exit of users' files: where a room calls them, it would end a training or an evaluation half-way as if all were well.
-local function exit(...)
-  for level = 2, math.huge do
-    local info = debug.getinfo(level, "S")
-    if not info then return os.exit(...) end
-    if at_work[info.source:sub(2, #here + 1) == here and info.source:match("^%a+", #here + 2)] then
-      errors.raise(("os.exit(%s) in the midst of the work, which would be lost"):format(tostring((...))), { hint = 'error("why") stops it' })
-    end
-  end
-end
 
 -- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
-local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next, os = setmetatable({ exit = exit }, { __index = os }) }
+local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next, os = setmetatable({ exit = errors.exit }, { __index = os }) }
 globals.io = setmetatable({
   open = function(path, mode)
     if not mode or mode == "r" or mode == "rb" then path = reads(path)

@@ -4,6 +4,7 @@
 local lazy = require "mneme.base.lazy"
 local api = lazy "mneme.commands.api"
 local files = require "mneme.base.files"
+local tables = require "mneme.base.tables"
 
 local annotations = { name = "help annotations", doc = "everything that a script may call, for editors",
   options = { { "to", "write it there, and a .luarc.json that names the folder where there is none", type = "folder", example = ".mneme" } } }
@@ -32,13 +33,14 @@ end
 
 -- A function's comment as the type of a function: "fun(x: Tensor, n: integer?): Tensor".
 local function function_type(comment)
-  local arguments, results = {}, {}
-  for _, line in ipairs(comment) do
+  local arguments = tables.map(comment, function(line)
     local name, about = line:match "^@param ([%w_.]+)%s+(.*)"
-    if name then arguments[#arguments + 1] = name .. ": " .. annotations.type_of(about) end
+    return name and name .. ": " .. annotations.type_of(about)
+  end)
+  local results = tables.map(comment, function(line)
     local result = line:match "^@return (.*)"
-    if result then results[#results + 1] = (annotations.type_of(result)) end
-  end
+    return result and (annotations.type_of(result))
+  end)
   return ("fun(%s)%s"):format(table.concat(arguments, ", "), #results > 0 and ": " .. table.concat(results, ", ") or "")
 end
 
@@ -67,8 +69,7 @@ end
 -- An op takes tensors and then options, by place or in a last table; or all of them by name, in one table.
 local function option_type(o)
   if not o.words then return (o.default == 0 or o.default == 1) and "number|boolean" or "number", tostring(o.default) end
-  local words = {}
-  for i, word in ipairs(o.words) do words[i] = '"' .. word .. '"' end
+  local words = tables.map(o.words, function(word) return '"' .. word .. '"' end)
   return table.concat(words, "|"), words[o.default + 1]
 end
 
@@ -80,7 +81,7 @@ local function put_op(out, op)
     out[#out + 1] = ""
   end
   out[#out + 1] = ("---@class %s%s"):format(named, #op.options > 0 and ": " .. options or "")
-  local arguments, comment, outputs = {}, { op.doc, "", "`" .. op.signature .. "`" }, {}
+  local arguments, comment = {}, { op.doc, "", "`" .. op.signature .. "`" }
   for i, input in ipairs(op.inputs) do
     if not input.optional then needed = i end
     put_comment(out, { ("@field %s%s Tensor [%s] %s"):format(input.name, input.optional and "?" or "", input.axes, input.domain) })
@@ -99,10 +100,8 @@ local function put_op(out, op)
     local kind, default = option_type(o)
     argument(o.name, { kind, options }, "default " .. default)
   end
-  for _, output in ipairs(op.outputs) do
-    comment[#comment + 1] = ("@return Tensor %s [%s] %s"):format(output.name, output.axes, output.domain)
-    outputs[#outputs + 1] = "Tensor"
-  end
+  for _, output in ipairs(op.outputs) do comment[#comment + 1] = ("@return Tensor %s [%s] %s"):format(output.name, output.axes, output.domain) end
+  local outputs = tables.map(op.outputs, function() return "Tensor" end)
   local list = table.concat(arguments, ", ")
   local as_method = { unpack(comment) }
   table.remove(as_method, 4)                                       -- its first input is self
@@ -121,11 +120,8 @@ function annotations.text()
     methods[#methods + 1], named["mn." .. op.name] = { name = op.name, arguments = arguments, comment = comment }, op.name
   end
   for _, class in ipairs(api.classes()) do
-    if class.name == "Tensor" then
-      local own = {}
-      for _, m in ipairs(class.methods) do own[m.name] = true end
-      for _, m in ipairs(methods) do if not own[m.name] then class.methods[#class.methods + 1] = m end end
-    end
+    local own = tables.set(tables.map(class.methods, function(m) return m.name end))
+    for _, m in ipairs(class.name == "Tensor" and methods or {}) do if not own[m.name] then table.insert(class.methods, m) end end
     put_class(out, class)
   end
   out[#out + 1] = "---@class mn: mn.ops\n---@field Tensor Tensor the class of tensors\nlocal mn = { ops = ops, Tensor = Tensor }\n"

@@ -86,11 +86,8 @@ end
 
 -- The classes that a file declares: { name, parent, doc, fields, operators, call or overload, methods = { name, arguments, comment } }.
 local function classes_of(path)
-  local list, lines = {}, source(path)
-  for i, line in ipairs(lines) do
-    if line:find "^%-%-%-@class [%w_]" then list[#list + 1] = read_class(lines, i) end
-  end
-  return list
+  local lines = source(path)
+  return tables.map(lines, function(line, i) return line:find "^%-%-%-@class [%w_]" and read_class(lines, i) or nil end)
 end
 
 -- ---- what there is ----
@@ -120,19 +117,16 @@ end
 
 -- Functions made of ops are methods, too: their first argument is the tensor.
 local function methods_of_functions()
-  local list = {}
-  for _, name in ipairs(tables.keys(tensor.functions)) do
+  return tables.map(tables.keys(tensor.functions), function(name)
     local f = tensor.functions[name]
     local entry = rawget(tensor.Tensor, name) == f and definition(f)
-    if entry and #entry.comment > 0 then
-      entry.name, entry.arguments = name, entry.arguments:gsub("^[%w_]+,? ?", "")
-      for i, line in ipairs(entry.comment) do
-        if line:find "^@param" then table.remove(entry.comment, i) break end
-      end
-      list[#list + 1] = entry
+    if not entry or #entry.comment == 0 then return nil end
+    entry.name, entry.arguments = name, entry.arguments:gsub("^[%w_]+,? ?", "")
+    for i, line in ipairs(entry.comment) do
+      if line:find "^@param" then table.remove(entry.comment, i) break end
     end
-  end
-  return list
+    return entry
+  end)
 end
 
 ---Every public function: name as a script writes it ("mn.env", "mn.stats.iqm"), its arguments, the lines of its
@@ -206,7 +200,7 @@ end
 ---Every class whose objects a script may hold, with its parents: what functions take and return, and what these classes name.
 ---@return { name: string, parent: string?, doc: string, fields: string[], operators: string[], overload: string?, call: table?, methods: table[] }[]
 function api.classes()
-  local known, wanted, list = known_classes(), {}, {}
+  local known, wanted = known_classes(), {}
   local want
   local function want_all(comment)
     for _, line in ipairs(comment) do
@@ -218,28 +212,22 @@ function api.classes()
     if not class or wanted[name] then return end
     wanted[name] = class
     want(class.parent)
-    want_all(class.fields)
-    want_all(class.operators)
-    want_all { class.overload }
-    if class.call then want_all(class.call.comment) end
+    for _, comment in ipairs { class.fields, class.operators, { class.overload }, (class.call or { comment = {} }).comment } do want_all(comment) end
     for _, method in ipairs(class.methods) do want_all(method.comment) end
   end
   for _, f in ipairs(api.functions()) do want_all(f.comment) end
   for _, v in ipairs(api.values()) do want_all { "@type " .. v.type } end
-  for _, name in ipairs(tables.keys(wanted)) do list[#list + 1] = wanted[name] end
-  return list
+  return tables.map(tables.keys(wanted), function(name) return wanted[name] end)
 end
 
 ---Every op: its name, doc line and signature, as it is written and as op_binding.lua reads it.
 ---@return { name: string, doc: string, signature: string, inputs: table[], outputs: table[], options: table[] }[]
 function api.ops()
-  local list = {}
-  for _, op in ipairs(require("mneme.base.catalogue").list "ops") do
+  return tables.map(require("mneme.base.catalogue").list "ops", function(op)
     local s = tensor.signatures[op.name]
-    list[#list + 1] = { name = op.name, doc = op.doc, inputs = s.inputs, outputs = s.outputs, options = s.options,
+    return { name = op.name, doc = op.doc, inputs = s.inputs, outputs = s.outputs, options = s.options,
       signature = require("ffi").string(require("mneme.base.engine").C.mn_op_sig(op.index)) }
-  end
-  return list
+  end)
 end
 
 -- ---- as a page ----

@@ -7,6 +7,7 @@ local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
 local meanings = lazy "mneme.base.meanings"
 local options = require "mneme.commands.options"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local arguments = {}
@@ -54,7 +55,7 @@ end
 
 -- Is a name that may be a run's already something else: a scene?
 local function is_scene(command, word)
-  for _, name in ipairs(options.takes(command, "SCENE") and require("mneme.base.registry").names "scenes" or {}) do if name == word then return true end end
+  return options.takes(command, "SCENE") and tables.has(require("mneme.base.registry").names "scenes", word)
 end
 
 local function asks_help(word) return word:find "^%-%-?h$" or word:find "^%-%-?help$" end

@@ -35,6 +35,7 @@ local GUESS = "guessing"                     -- what no memory gives, else rando
 local FRESH = "score, fresh episodes"        -- of runs that stopped at their stop_score
 local NORMALISED = "normalised"              -- where that score lies between no memory (0) and a perfect one (1)
 local RESULT = "score, last 100 episodes"   -- which runs record at their end; those of earlier versions only in studies
+local of_end = { [RESULT] = "score", [FRESH] = "fresh", [NORMALISED] = "normalised", [GUESS] = "guess" }
 
 -- ---- what is compared ----
 
@@ -131,32 +132,22 @@ end
 
 -- A row for each key and a column for each group; of many groups the other way round.
 local function beside(groups, keys, text_of)
-  local rows = { { "" } }
-  for k, key in ipairs(keys) do
-    rows[k + 1] = { key }
-    for i, g in ipairs(groups) do rows[1][i + 1], rows[k + 1][i + 1] = g.letter, text_of(g, key) end
-  end
-  if #groups <= SIDE_BY_SIDE then return columns(rows) end
-  local turned = {}
-  for i = 1, #groups + 1 do
-    turned[i] = {}
-    for k = 1, #rows do turned[i][k] = rows[k][i] end
-  end
-  return columns(turned)
+  local of_groups = tables.map(groups, function(g) return { g.letter, unpack(tables.map(keys, function(key) return text_of(g, key) end)) } end)
+  table.insert(of_groups, 1, { "", unpack(keys) })
+  if #groups > SIDE_BY_SIDE then return columns(of_groups) end
+  return columns(tables.map(of_groups[1], function(_, k) return tables.map(of_groups, function(of) return of[k] end) end))
 end
 
 -- ---- numbers ----
 
 local function last(r, name)
-  if name == RESULT then return r.score elseif name == FRESH then return r.fresh elseif name == NORMALISED then return r.normalised end
+  if of_end[name] then return r[of_end[name]] end
   local c = r.curves[name]
   return c and c.y[c.n] or nil
 end
 
 local function finals(g, name)
-  local list = {}
-  for _, r in ipairs(g.runs) do list[#list + 1] = last(r, name) end
-  return list
+  return tables.map(g.runs, function(r) return last(r, name) end)
 end
 
 local function with_interval(estimate, low, high)
@@ -189,15 +180,12 @@ local function names_of(groups, all)
 end
 
 local function choose(o, names, groups)
-  if o.by then
-    local every = names_of(groups, true)
-    for _, name in ipairs(every) do if name == o.by then return name end end
-    errors.unknown("curve for by =", o.by, every)
-  end
+  local every = o.by and names_of(groups, true)
+  if o.by and not tables.has(every, o.by) then errors.unknown("curve for by =", o.by, every) end
   for _, name in ipairs { "charts/score", "score", "eval/bits_per_character", "eval/accuracy", "charts/episodic_return" } do
-    for _, have in ipairs(names) do if have == name then return name end end
+    if not o.by and tables.has(names, name) then return name end
   end
-  return names[1]
+  return o.by or names[1]
 end
 
 -- The difference of each group to the first, from equal seeds where there are any.
@@ -212,8 +200,7 @@ local function differences(groups, name)
     end
     local how, d, low, high, p = ("%d equal seed%s"):format(#x, #x == 1 and "" or "s")
     if #x > 0 then
-      local by_seed = {}
-      for k = 1, #x do by_seed[k] = x[k] - y[k] end
+      local by_seed = tables.map(x, function(v, k) return v - y[k] end)
       d, low, high, p = stats.t_interval(by_seed)
       if #x > 1 and aggregate.no_spread(by_seed) then low, high, p, how = nil, nil, stats.sign_test(stats.wins(x, y)), how .. ", which all differ by this" end
     else
@@ -285,41 +272,32 @@ local function sparks(groups, name)
     lines[i] = mean_curve(g, name, grid)
     for _, y in ipairs(lines[i]) do if y then low, high = math.min(low, y), math.max(high, y) end end
   end
-  local rows = {}
-  for i, g in ipairs(groups) do
-    local signs = {}
-    for k, y in ipairs(lines[i]) do signs[k] = y and BLOCKS[high > low and math.floor((y - low) / (high - low) * 7 + 1.5) or 4] or " " end
-    rows[i] = { g.letter, table.concat(signs), texts[i] }
-  end
+  local rows = tables.map(groups, function(g, i)
+    local signs = tables.map(lines[i], function(y) return y and BLOCKS[high > low and math.floor((y - low) / (high - low) * 7 + 1.5) or 4] or " " end)
+    return { g.letter, table.concat(signs), texts[i] }
+  end)
   local between = low <= high and (", between %s and %s"):format(format.short(low), format.short(high)) or ""
   return ("%s, from step %s to %s%s\n"):format(name, format.short(from), format.short(to), between) .. columns(rows)
 end
 
 -- ---- the whole ----
 
-local costs = { { "wall-clock time", "wall_s" }, { "processor time", "cpu_s" }, { "peak memory", "peak_mib" }, { "energy", "energy_j" } }
+local costs = { ["wall-clock time"] = "wall_s", ["processor time"] = "cpu_s", ["peak memory"] = "peak_mib", energy = "energy_j" }
 
 -- What a run of each group took, in the mean.
 local function took(groups)
-  local names, key_of = {}, {}
-  for i, cost in ipairs(costs) do names[i], key_of[cost[1]] = cost[1], cost[2] end
-  return beside(groups, names, function(g, name)
-    local list, key = {}, key_of[name]
-    for _, r in ipairs(g.runs) do list[#list + 1] = tonumber(r.used[key]) end
-    return #list > 0 and format.resource(key, stats.mean(list)) or "–"
+  return beside(groups, { "wall-clock time", "processor time", "peak memory", "energy" }, function(g, name)
+    local list = tables.map(g.runs, function(r) return tonumber(r.used[costs[name]]) end)
+    return #list > 0 and format.resource(costs[name], stats.mean(list)) or "–"
   end)
 end
 
 local function heads(groups)
-  local rows = {}
-  for i, g in ipairs(groups) do
-    local of, name = {}, g.name
-    for k, r in ipairs(g.runs) do of[k] = tostring(r.seed) end
-    local others = #g.runs - 1
+  return columns(tables.map(groups, function(g)
+    local of, name, others = tables.map(g.runs, function(r) return tostring(r.seed) end), g.name, #g.runs - 1
     if others > 0 and g.runs[1].path == name then name = ("%s and %d more"):format(name, others) end
-    rows[i] = { g.letter, name, (#of > 1 and "seeds " or "seed ") .. table.concat(of, " ") }
-  end
-  return columns(rows)
+    return { g.letter, name, (#of > 1 and "seeds " or "seed ") .. table.concat(of, " ") }
+  end))
 end
 
 ---Runs side by side.
@@ -336,15 +314,12 @@ function compare.text(paths, o)
   if #names == 0 and #names_of(groups, true) == 0 then errors.fail("compare: none of these runs has logged anything yet") end
   local by = choose(o, names, groups)
   out[1] = heads(groups)
-  local flats = {}
-  for i, g in ipairs(groups) do flats[i] = g.flat end
-  local _, differ = settings_diff.divide(flats)
+  local _, differ = settings_diff.divide(tables.map(groups, function(g) return g.flat end))
   local function add(title, text) out[#out + 1] = "\n" .. title .. "\n" .. text end
   if #differ > 0 then
     add("settings that differ", beside(groups, differ, function(g, key) return g.flat[key] == nil and "–" or setting_types.show(g.flat[key]) end))
   elseif #groups > 1 then add("settings that differ", "  none: these are runs of the same settings and seeds\n") end
-  local runs, unsound = {}, {}
-  for i, r in ipairs(list) do runs[i] = { run = { name = r.path:match "[^/]*$" }, info = r.info } end
+  local runs, unsound = tables.map(list, function(r) return { run = { name = r.path:match "[^/]*$" }, info = r.info } end), {}
   for _, path in ipairs(paths) do
     local study = files.is_file(path .. "/study.json") and study_folder.load(path)
     for _, text in ipairs(provenance.sentences(study and study.runs or { { path = path } }, study or nil)) do unsound[#unsound + 1] = text end
@@ -354,15 +329,8 @@ function compare.text(paths, o)
     if #part[2] > 0 then add(part[1], "  " .. table.concat(part[2], "\n  ") .. "\n") end
   end
   if #names > 0 then
-    local there = {}
-    for _, r in ipairs(list) do
-      there[FRESH], there[RESULT], there[NORMALISED] = there[FRESH] or r.fresh, there[RESULT] or r.score, there[NORMALISED] or r.normalised
-    end
-    for _, name in ipairs { FRESH, RESULT, NORMALISED } do
-      if there[name] then names[#names + 1] = name end
-    end
-    for _, r in ipairs(list) do
-      if r.guess and names[#names] ~= GUESS then names[#names + 1] = GUESS end
+    for _, name in ipairs { FRESH, RESULT, NORMALISED, GUESS } do
+      if tables.map(list, function(r) return last(r, name) end)[1] then names[#names + 1] = name end
     end
     local last_of = function(g, name)
       if name == GUESS then return g.runs[1].guess or "–" end

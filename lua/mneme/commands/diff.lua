@@ -26,10 +26,7 @@ end
 
 -- Rows { what, a, b } where two tables differ, with dotted names.
 local function compare_tables(rows, prefix, a, b)
-  local keys = {}
-  for key in pairs(a) do keys[key] = true end
-  for key in pairs(b) do keys[key] = true end
-  for _, key in ipairs(tables.keys(keys)) do
+  for _, key in ipairs(tables.keys(tables.merged(a, b))) do
     local p, q = a[key], b[key]
     if p == nil and q == nil then p, q = a[tonumber(key)], b[tonumber(key)] end
     if type(p) == "table" and type(q) == "table" then compare_tables(rows, prefix .. key .. ".", p, q)
@@ -41,8 +38,7 @@ end
 -- Some rows under a title; the rest is counted.
 local function say(out, line, rows)
   out[#out + 1] = line .. "\n"
-  local shown = {}
-  for i = 1, math.min(#rows, MOST_ROWS) do shown[i] = rows[i] end
+  local shown = { unpack(rows, 1, math.min(#rows, MOST_ROWS)) }
   if #rows > MOST_ROWS then shown[#shown + 1] = { ("and %d more"):format(#rows - MOST_ROWS) } end
   out[#out + 1] = columns(shown)
 end
@@ -74,11 +70,11 @@ local function compare_checkpoints(out, a, b)
   end
   if not last then return nil end
   local p, q, rows = safetensors.read(paths[1]).tensors, safetensors.read(paths[2]).tensors, {}
-  for _, name in ipairs(tables.keys(p)) do
+  for _, name in ipairs(tables.keys(tables.merged(p, q))) do
     local x, y = p[name], q[name]
-    if not y or x.dtype ~= y.dtype or x.bytes ~= y.bytes or ffi.string(x.data, x.bytes) ~= ffi.string(y.data, y.bytes) then rows[#rows + 1] = { name } end
+    local same = x and y and x.dtype == y.dtype and x.bytes == y.bytes and ffi.string(x.data, x.bytes) == ffi.string(y.data, y.bytes)
+    if not same then rows[#rows + 1] = { name } end
   end
-  for _, name in ipairs(tables.keys(q)) do if not p[name] then rows[#rows + 1] = { name } end end
   if #rows > 0 then say(out, ("their checkpoints at step %.0f differ in:"):format(last), rows)
   else out[#out + 1] = ("their checkpoints at step %.0f hold equal tensors\n"):format(last) end
   return #rows == 0
@@ -91,8 +87,9 @@ end
 function diff.runs(a, b)
   local out, rows = {}, {}
   if files.is_folder(a) and files.is_folder(b) then
-    local list = {}
-    for i, info in ipairs { run_folder.read_info(a), run_folder.read_info(b) } do list[i] = { info = info, flat = settings_diff.flat(info.config) } end
+    local list = tables.map({ run_folder.read_info(a), run_folder.read_info(b) }, function(info)
+      return { info = info, flat = settings_diff.flat(info.config) }
+    end)
     settings_diff.fill(list)
     compare_tables(rows, "", list[1].flat, list[2].flat)
     if #rows > 0 then say(out, "their settings differ:", rows) end

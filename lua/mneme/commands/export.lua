@@ -38,8 +38,8 @@ local function export_run(o)
   local checkpoint, info = stored_parameters.checkpoint(o.from, o), run_folder.load(o.from).info
   local of_sequences = info.sequence_task and select(2, require("mneme.commands.eval").load(o.from, {}, false))
   local module = (of_sequences or stepper.from_run(o.from, { checkpoint = checkpoint.step }).agent).module
-  local list, torch, core = {}, modules.torch_layout().to_torch(module, stored_parameters.of(checkpoint)), info.core or {}
-  for i, name in ipairs(tables.keys(torch)) do list[i] = { name, torch[name] } end
+  local torch, core = modules.torch_layout().to_torch(module, stored_parameters.of(checkpoint)), info.core or {}
+  local list = tables.map(tables.keys(torch), function(name) return { name, torch[name] } end)
   safetensors.write(o.to, list, { format = "pt", core = tostring(core.name), config = json.encode(core.config or {}), step = ("%.0f"):format(checkpoint.step) })
   print(("%s: %d tensors of %s at step %.0f"):format(o.to, #list, o.from, checkpoint.step))
 end

@@ -7,6 +7,7 @@ local costs = lazy "mneme.models.costs"
 local files = lazy "mneme.base.files"
 local help = lazy "mneme.commands.help"
 local run_list = lazy "mneme.commands.run_list"
+local tables = require "mneme.base.tables"
 
 local list = { name = "list", doc = "list your runs, or what is installed; parameters and costs of cores", others = "core",
   names_code = function() return {} end,
@@ -26,8 +27,7 @@ local function unknown(kind)
 end
 
 function list.run(o)
-  local kind, known = o.kind, false
-  for _, name in ipairs(catalogue.kinds) do known = known or name == kind end
+  local kind, known = o.kind, tables.has(catalogue.kinds, o.kind)
   if o.sort and kind ~= "runs" then errors.usage "list: sort= is for mneme list runs" end
   if kind == "runs" then
     local other = next(o.core_settings)

@@ -7,6 +7,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local patching = require "mneme.insight.episodes.patching"
 local stepper = require "mneme.insight.episodes.stepper"
+local tables = require "mneme.base.tables"
 
 local command = {}
 local LONGEST = 2000               -- steps of an episode
@@ -21,15 +22,13 @@ end
 local function numbers(job)
   local list = {}
   for r, row in ipairs(job.parts) do
-    for c, step in ipairs(job.map.steps) do list[#list + 1] = setmetatable({ from = row, step = step }, { __index = job.cells[r][c] }) end
+    for c, step in ipairs(job.map.steps) do list[#list + 1] = tables.merged(job.cells[r][c], { from = row, step = step }) end
   end
   for _, path in ipairs(job.paths) do list[#list + 1] = path end
-  local out = json.array {}
-  for i, p in ipairs(list) do
-    out[i] = { from = p.from.word, step = p.step, through = p.through and p.through.word or "", moved = p.loss, probability = p.probability,
+  return json.array(tables.map(list, function(p)
+    return { from = p.from.word, step = p.step, through = p.through and p.through.word or "", moved = p.loss, probability = p.probability,
       log_odds = p.log_odds, greedy = p.greedy }
-  end
-  return out
+  end))
 end
 
 local function write(job, o, about)

@@ -12,6 +12,7 @@ local readings_in_words = lazy "mneme.insight.measure.readings_in_words"
 local layout = require "mneme.base.layout"
 local readings = lazy "mneme.insight.measure.readings"
 local stepper = lazy "mneme.insight.episodes.stepper"
+local tables = require "mneme.base.tables"
 
 local probe = { name = "probe", doc = "what does a memory know, step by step: linear readings of the task's facts", others = "env", loads = true,
   arguments = options.run, about = [[
@@ -49,15 +50,12 @@ end
 ---All numbers, for JSON.
 ---@param about table what the file says besides
 function probe.numbers(job, about)
-  about.steps, about.parts, about.facts = job.steps, {}, {}
-  for at, part in ipairs(job.parts) do about.parts[at] = part.word end
+  about.steps, about.parts, about.facts = job.steps, tables.map(job.parts, function(part) return part.word end), {}
   for _, fact in ipairs(job.facts) do
-    local of = { kind = fact.kind, cells = {} }
-    for k in ipairs(job.steps) do
-      of.cells[k] = {}
-      for at in ipairs(job.parts) do of.cells[k][at] = (job.cells[fact.name][k] or {})[at] or false end
-    end
-    about.facts[fact.name] = of
+    local cells = job.cells[fact.name]
+    about.facts[fact.name] = { kind = fact.kind, cells = tables.map(job.steps, function(_, k)
+      return tables.map(job.parts, function(_, at) return (cells[k] or {})[at] or false end)
+    end) }
   end
   return about
 end

@@ -13,6 +13,7 @@ local ranks = lazy "mneme.tensor.ranks"
 local script = lazy "mneme.runs.script"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
+local tables = require "mneme.base.tables"
 
 local C = engine.C
 ffi.cdef "int isatty(int fd);"
@@ -43,15 +44,11 @@ local function text_of(path) return files.is_file(path) and files.read(path) or 
 ---@return integer status 0; or that of the first run that failed, or of the signal that stopped them
 local function each_seed(path, words, seeds, at_a_time, run_one)
   local jobs, threads = share(words, #seeds, at_a_time)
-  local list, at, done, status = {}, 0, 0, 0
-  for i, seed in ipairs(seeds) do
-    local own = {}
-    for _, word in ipairs(words) do
-      local key, text = word:match "^([^=]*)=(.+)$"
-      if key == "run" then own.folder = ("%s-seed%.0f"):format(text, seed) elseif key ~= "threads" then own[#own + 1] = word end
-    end
-    list[i] = { seed = seed, words = own, log = os.tmpname(), progress = os.tmpname() }
-  end
+  local at, done, status, folder = 0, 0, 0, script.setting(words, "run") or ""
+  local list = tables.map(seeds, function(seed)
+    return { seed = seed, words = setting_types.without(words, "run", "threads"), folder = folder ~= "" and ("%s-seed%.0f"):format(folder, seed) or nil,
+      log = os.tmpname(), progress = os.tmpname() }
+  end)
   local tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb"
   local foreseen
   local function status_line(running)
@@ -72,16 +69,14 @@ local function each_seed(path, words, seeds, at_a_time, run_one)
     for _, text in ipairs(now) do if #line + 2 + #text < width then line = line .. "  " .. text end end
     io.stderr:write("\r\27[K", line, "\r")
   end
-  C.mn_watch_signals(true)
-  local signal = process_pool.run {
+  local status_of_signal = engine.heeding(true, process_pool.run, {
     jobs = jobs,
     next = function()
       at = at + 1
       local job = list[at]
       if not job then at = #list return nil end
-      local folder = job.words.folder or new_folder(path:match "([^/]*)$":gsub("%.lua$", ""))
-      job.folder = folder
-      for _, word in ipairs { "run=" .. folder, ("seed=%.0f"):format(job.seed), ("threads=%d"):format(threads) } do
+      job.folder = job.folder or new_folder((path:match "([^/]*)$":gsub("%.lua$", "")))
+      for _, word in ipairs { "run=" .. job.folder, ("seed=%.0f"):format(job.seed), ("threads=%d"):format(threads) } do
         job.words[#job.words + 1] = word
       end
       return job
@@ -108,12 +103,10 @@ local function each_seed(path, words, seeds, at_a_time, run_one)
       done = done + 1
       if status == 0 then status = about.status end
     end,
-  }
-  C.mn_watch_signals(false)
-  local folders = { "compare" }
-  for _, job in ipairs(list) do folders[#folders + 1] = job.folder and files.is_file(job.folder .. "/config.json") and job.folder or nil end
-  if folders[2] then next_step.note(folders) end
-  return signal ~= 0 and errors.status_of(signal) or status
+  })
+  local folders = tables.map(list, function(job) return job.folder and files.is_file(job.folder .. "/config.json") and job.folder or nil end)
+  if folders[1] then next_step.note { "compare", unpack(folders) } end
+  return status_of_signal ~= 0 and status_of_signal or status
 end
 
 -- One run per seed.
@@ -129,8 +122,7 @@ end
 
 ---The settings of every script, for help.
 function run.more()
-  local rows = {}
-  for i, s in ipairs(require("mneme.runs.config").standard) do rows[i] = { s[1] .. "=" .. setting_types.show(s[2]), s[3][1] } end
+  local rows = tables.map(require("mneme.runs.config").standard, function(s) return { s[1] .. "=" .. setting_types.show(s[2]), s[3][1] } end)
   return "settings of every script\n" .. require("mneme.base.layout").columns(rows, 26)
 end
 

@@ -16,6 +16,7 @@ local outcome = require("mneme.runs.run_folder").outcome
 local reference = require "mneme.envs.reference"
 local study_folder = lazy "mneme.lab.study.study_folder"
 local sealed = require("mneme.base.json").sealed
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local run_list = {}
@@ -24,15 +25,6 @@ local FRESH = 120                  -- seconds: a log that was written since then
 local said = { ["charts/episodic_return"] = " return", ["fresh episodes"] = " fresh", ["first reached"] = " first reached" }
 local results = { "charts/score", "score", "eval/accuracy", "eval/bits_per_character", "charts/episodic_return" }
 
-local function text_of(path, last)
-  local f = files.is_file(path) and io.open(path, "rb")
-  if not f then return nil end
-  if last then f:seek("set", math.max(0, (f:seek "end" or 0) - last)) end
-  local text = f:read "*a"
-  f:close()
-  return text
-end
-
 local function decoded(text)
   local ok, value = pcall(json.decode, text or "")
   return ok and type(value) == "table" and value or nil
@@ -40,16 +32,19 @@ end
 
 -- The files that a process of this machine has locked, by inode; those of other containers are not among them.
 local function locked_files()
-  local set, f = {}, io.open "/proc/locks"
-  for inode in (f and f:read "*a" or ""):gmatch "WRITE%s+%d+%s+%x+:%x+:(%d+)" do set[tonumber(inode)] = true end
+  local f = io.open "/proc/locks"
+  local inodes = tables.found(f and f:read "*a" or "", "WRITE%s+%d+%s+%x+:%x+:(%d+)")
   if f then f:close() end
-  return set
+  return tables.set(tables.map(inodes, function(inode) return tonumber(inode) end))
 end
 
 -- The last whole line of a run's log.
 local function last_line(path)
-  local last
-  for line in (text_of(path .. "/metrics.jsonl", TAIL) or ""):gmatch "([^\n]+)\n" do last = line end
+  local f, last = files.is_file(path .. "/metrics.jsonl") and io.open(path .. "/metrics.jsonl", "rb"), nil
+  if not f then return {} end
+  f:seek("set", math.max(0, (f:seek "end" or 0) - TAIL))
+  for line in (f:read "*a" or ""):gmatch "([^\n]+)\n" do last = line end
+  f:close()
   return decoded(last) or {}
 end
 
@@ -62,6 +57,8 @@ local function score_of(line)
   for _, key in ipairs(results) do if type(line[key]) == "number" then return line[key], key end end
 end
 
+local function script_of(info) return type(info.script) == "string" and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–" end
+
 -- What a run came to at its end, by the names that a log has.
 local function score_at_end(came_to)
   return score_of { score = came_to.score, ["eval/accuracy"] = came_to.accuracy, ["eval/bits_per_character"] = came_to.bits_per_character,
@@ -72,7 +69,7 @@ end
 local function run_row(path, name, locked, here)
   local log = lfs.attributes(path .. "/metrics.jsonl", "modification")
   local time = log or lfs.attributes(path .. "/config.json", "modification") or 0
-  local info = decoded(text_of(path .. "/config.json"))
+  local info = decoded(files.text(path .. "/config.json"))
   local config = info and info.config
   if info and (tonumber(info.format) or 0) > sealed.FORMAT then
     return { name = name, path = path, time = time, state = "of a later version" }
@@ -94,28 +91,26 @@ local function run_row(path, name, locked, here)
     guess = guess or ended.results.commonest
   end
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
-  return { name = name, path = path, time = time, state = state, script = type(info.script) == "string"
-    and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–", core = name_of(config.core), step = step, wanted = wanted, score = score, key = key,
-    guess = guess, normalised = key ~= "charts/episodic_return" and reference.normalised(score, info.reference) or nil,
+  return { name = name, path = path, time = time, state = state, script = script_of(info), core = name_of(config.core), step = step, wanted = wanted,
+    score = score, key = key, guess = guess, normalised = key ~= "charts/episodic_return" and reference.normalised(score, info.reference) or nil,
     env = type(info.env) == "string" and info.env:gsub("%-v%d+$", "") or nil, config = config }
 end
 
 -- A study as a row.
 local function study_row(path, name)
-  local info = decoded(text_of(path .. "/study.json"))
-  local time = lfs.attributes(path .. "/study.json", "modification") or 0
-  if info and (tonumber(info.format) or 0) > sealed.FORMAT then
-    return { name = name, path = path, study = true, time = time, state = "of a later version" }
-  elseif not info or type(info.runs) ~= "table" then return { name = name, path = path, study = true, time = time, state = "damaged study.json" } end
+  local info = decoded(files.text(path .. "/study.json"))
+  local row = { name = name, path = path, study = true, time = lfs.attributes(path .. "/study.json", "modification") or 0, state = "damaged study.json" }
+  if info and (tonumber(info.format) or 0) > sealed.FORMAT then row.state = "of a later version" return row
+  elseif not info or type(info.runs) ~= "table" then return row end
   local done = 0
   for _, r in ipairs(info.runs) do
     local file = path .. "/runs/" .. tostring(type(r) == "table" and r.name) .. "/result.json"
-    local result = text_of(file)
+    local result = files.text(file)
     if result and result:find '"status":%s*"done"' then done = done + 1 end
-    time = math.max(time, result and lfs.attributes(file, "modification") or 0)
+    row.time = math.max(row.time, result and lfs.attributes(file, "modification") or 0)
   end
-  return { name = name .. "/", path = path, study = true, time = time, state = ("study: %d of %d done"):format(done, #info.runs),
-    script = type(info.script) == "string" and info.script:match "([^/]*)$":gsub("%.lua$", "") or "–" }
+  row.name, row.state, row.script = name .. "/", ("study: %d of %d done"):format(done, #info.runs), script_of(info)
+  return row
 end
 
 ---The runs and studies below a folder, newest first; those of a study where the folder is one.
@@ -207,10 +202,9 @@ function run_list.source.claims(path)
   local held = declaration_file.read(path)
   local spec = held and held.spec
   if not spec then return { problem = "this study keeps no declaration: mneme report reads its script" } end
-  local study, list = study_folder.load(path), {}
+  local study = study_folder.load(path)
   study_folder.add_means(study, spec)
-  for i, v in ipairs(claims.judge(study, spec.claims, spec.metrics)) do list[i] = { text = v.claim.text, verdict = v.verdict } end
-  return list
+  return tables.map(claims.judge(study, spec.claims, spec.metrics), function(v) return { text = v.claim.text, verdict = v.verdict } end)
 end
 
 ---What `mneme list runs` prints.  Of the folder runs the names alone are printed, which every command takes; of another one, paths.

@@ -22,6 +22,7 @@ local viewer = lazy "mneme.insight.view.viewer"
 local browser_window = lazy "mneme.insight.view.browser_window"
 local window = lazy "mneme.insight.view.window"
 local options = require "mneme.commands.options"
+local tables = require "mneme.base.tables"
 local C = engine.C
 local view = { name = "view", doc = "watch an agent (live or trained), in a window, in a browser or as a picture", loads = true,
   arguments = { { "things", "RUN|SCENE", "up to four, side by side in the same environments with one clock; or a folder of runs",
@@ -72,9 +73,7 @@ end
 -- ---- where frames come from ----
 
 local function checkpoints_of(run)
-  local steps = {}
-  for i, at in ipairs(require("mneme.runs.run_folder").load(run).checkpoints) do steps[i] = at.step end
-  return steps
+  return tables.map(require("mneme.runs.run_folder").load(run).checkpoints, function(at) return at.step end)
 end
 
 -- How a track loads its agent: see insight/episodes/playback.lua.  For a run, the checkpoint shown last.
@@ -241,9 +240,7 @@ function view.export(shown, o)
   end
   local movie = engine.check(C.mn_movie_new(engine.ctx, o.out, o.width, o.height, MOVIE_FPS))
   local bar, frames = nil, 0
-  C.mn_watch_signals(true)                   -- what was written of a film is removed
-  C.mn_lose_nothing(true)
-  local ok, why = pcall(play, shown, o, function(last)
+  local ok, why = pcall(engine.heeding, false, play, shown, o, function(last)            -- what was written of a film is removed
     heed()
     if frames == 0 then prepare(shown, painter, o) end
     local pixels = paint()
@@ -260,7 +257,6 @@ function view.export(shown, o)
     if last then engine.check(C.mn_movie_end(movie)) end
   end)
   C.mn_movie_free(movie)
-  C.mn_watch_signals(false)
   if bar then bar:clear() end
   if not ok then error(why, 0) end
   return written

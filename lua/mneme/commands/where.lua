@@ -18,6 +18,7 @@ local readings = lazy "mneme.insight.measure.readings"
 local scene = lazy "mneme.insight.view.scene"
 local stats = lazy "mneme.stats"
 local stepper = lazy "mneme.insight.episodes.stepper"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local thread_choice = lazy "mneme.learn.thread_choice"
 local width = require("mneme.base.layout").width
@@ -92,11 +93,8 @@ end
 
 -- The episodes as they are.
 local function baseline(map)
-  local list, successes = {}, 0
-  for i, o in ipairs(map.outcomes) do
-    list[i], successes = map.measure == "success" and o.score or o.ret, successes + (o.score or 0)
-  end
-  if map.measure == "success" then return ("success %.3f [%.3f, %.3f]"):format(stats.wilson(successes, #list)) end
+  local list = tables.map(map.outcomes, function(o) return map.measure == "success" and o.score or o.ret end)
+  if map.measure == "success" then return ("success %.3f [%.3f, %.3f]"):format(stats.wilson(stats.mean(list) * #list, #list)) end
   local mean, low, high = stats.t_interval(list)
   return low and ("return %.3f [%.3f, %.3f]"):format(mean, low, high) or ("return %.3f"):format(mean)
 end
@@ -120,12 +118,11 @@ end
 
 -- Everything as JSON.
 local function numbers(result, o)
-  local map, rows = result.map, json.array {}
-  for r, row in ipairs(map.rows) do
-    local list = json.array {}
-    for c in ipairs(map.steps) do list[c] = result.cells[r][c] or json.null end
-    rows[r] = { part = row.word, layer = row.layer, head = row.head, cells = list }
-  end
+  local map = result.map
+  local rows = json.array(tables.map(map.rows, function(row, r)
+    local cells = json.array(tables.map(map.steps, function(_, c) return result.cells[r][c] or json.null end))
+    return { part = row.word, layer = row.layer, head = row.head, cells = cells }
+  end))
   return { run = o.folder, checkpoint = map.carrier.steps, episodes = #map.outcomes, seed = map.seed, measure = map.measure, test_of = map.test_of,
     steps = json.array(map.steps), rows = rows, outcomes = json.array(map.outcomes), test = result.test }
 end
@@ -195,8 +192,7 @@ end
 local function why(o, env, what_fails, word)
   local p = stepper.from_run(o.folder, { num_envs = readings.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
     settings = env })
-  local facts = {}
-  for _, fact in ipairs(p.env.to_know) do if fact.kind == "class" then facts[#facts + 1] = fact.name end end
+  local facts = tables.map(p.env.to_know, function(fact) return fact.kind == "class" and fact.name or nil end)
   if #facts ~= 1 then return nil end
   local job = readings.new(p, { facts = facts, seed = o.seed })
   if not progress.work(job, "parts of the memory", ("playing %d episodes, to see what the memory knows"):format(readings.episodes)) then return nil end

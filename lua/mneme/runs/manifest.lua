@@ -6,6 +6,7 @@ local json = require "mneme.base.json"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local sealed = json.sealed
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local manifest = { ALTERED = "was altered after it was written" }
@@ -28,11 +29,10 @@ end
 ---Writes it: a start has ended.
 ---@param log Log? of a run that this process trains, which reaches the disk before it
 function manifest.write(path, info, log)
-  local held = {}
-  for _, name in ipairs(walk(path, "", {})) do
+  local held = tables.map(walk(path, "", {}), function(name)
     local checksum, bytes = files.sum(path .. "/" .. name)
-    if checksum then held[#held + 1] = { name = name, checksum = checksum, bytes = bytes } end
-  end
+    return checksum and { name = name, checksum = checksum, bytes = bytes }
+  end)
   files.write(path .. "/manifest.json", { sealed.encode { starts = #(info.history or {}), files = json.array(held) } }, log and log:unsynced())
 end
 
@@ -79,20 +79,18 @@ end
 ---Adds what is wrong with a run's files by their checksums.
 ---@param found Findings
 function manifest.check(path, info, found)
-  local sealed_files = { unpack(SEALED) }
-  for _, name in ipairs(files.list(path .. "/where")) do sealed_files[#sealed_files + 1] = name:find "%.json$" and "where/" .. name or nil end
-  manifest.seals(path, sealed_files, found)
+  manifest.seals(path, SEALED, found)
+  manifest.seals(path, tables.map(files.list(path .. "/where"), function(name) return name:find "%.json$" and "where/" .. name or nil end), found)
   if not found.imported then compare(path, info, found) end
 end
 
 ---Refuses to resume a run that is not as it was written.
 ---@param path string of the run, which this process has locked
 function manifest.before_resume(path, info)
-  local found, bad = { bad = {}, notes = {} }, {}
+  local found = { bad = {}, notes = {} }
   manifest.check(path, info, found)
-  for _, text in ipairs(found.bad) do           -- a damaged checkpoint is passed over; without its last ones a run goes on from one before
-    bad[#bad + 1] = not text:find "checkpoints/" and text or nil
-  end
+  -- A damaged checkpoint is passed over; without its last ones a run goes on from one before.
+  local bad = tables.map(found.bad, function(text) return not text:find "checkpoints/" and text or nil end)
   if #bad > 0 then
     errors.raise(("%s is not as it was written: %s"):format(path, table.concat(bad, "; ")),
       { status = 2, where = false, hint = "put it back; without manifest.json and the \"checksum\" in line 2 of JSON files nothing is compared" })

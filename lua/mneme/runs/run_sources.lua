@@ -9,6 +9,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
 local registry = lazy "mneme.base.registry"
+local tables = require "mneme.base.tables"
 local trusted_code = require "mneme.base.trusted_code"
 local terminal = require "mneme.base.terminal"
 
@@ -134,8 +135,7 @@ end
 ---@param before table? config.json as it was, of a resume
 function run_sources.write(folder, start, before)
   local code, paths = trusted_code.list()
-  local about, about_data, all = {}, {}, 0
-  for i, file in ipairs(code) do about[i] = { path = file.path, checksum = files.crc(file.text) } end
+  local about, about_data, all = tables.map(code, function(file) return { path = file.path, checksum = files.crc(file.text) } end), {}, 0
   for _, path in ipairs(paths) do
     local at = trusted_code.data_at(path)
     local checksum, bytes = files.sum(path:sub(1, #folder + 1) ~= folder .. "/" and at or "")          -- what the run wrote is none of its data
@@ -222,9 +222,9 @@ function run_sources.adopt(folder, info, options)
   folder = folder:gsub("(.)/+$", "%1")
   trusted_code.begin(folder, {})
   errors.beside = nil
-  trusted_code.read_before, trusted_code.edited = {}, {}
+  trusted_code.edited = {}
   local version, choice, skip, gone = run_sources.latest(info), run_sources.choice, options or {}, {}
-  for _, entry in ipairs(version.data) do trusted_code.read_before[entry.path] = true end
+  trusted_code.read_before = tables.set(tables.map(version.data, function(entry) return entry.path end))
   for _, change in ipairs(run_sources.changes(folder, info)) do
     local data, said, copy = change.kind == "data", ("%s: %s"):format(folder, change.text), change.copy
     if not data and not change.gone then trusted_code.note_edited(change.path, files.text(copy)) end
@@ -240,11 +240,10 @@ function run_sources.adopt(folder, info, options)
     end
   end
   if choice == "now" then return end
-  local copies, instead = {}, {}
-  for i, entry in ipairs(skip.code ~= false and (gone.code or choice == "stored") and version.source or {}) do
+  local instead, copies = {}, tables.map(skip.code ~= false and (gone.code or choice == "stored") and version.source or {}, function(entry)
     local copy = copy_of(folder, version, entry)
-    copies[i] = { path = entry.path, text = kept(copy, entry), name = copy }
-  end
+    return { path = entry.path, text = kept(copy, entry), name = copy }
+  end)
   for _, entry in ipairs(skip.data ~= false and version.data or {}) do
     local copy = (choice == "stored" or gone[entry.path]) and copy_of(folder, version, entry, true)
     if copy then kept(copy, entry) end

@@ -7,6 +7,12 @@ local errors = require "mneme.base.errors"
 
 local intervals = {}
 
+-- Wilson's limits of a share p of n trials, at a quantile z.
+local function score_limits(p, n, z)
+  local middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+  return math.max(0, (middle - half) / (1 + z * z / n)), math.min(1, (middle + half) / (1 + z * z / n))
+end
+
 ---A share with its score interval (Wilson 1927, "Probable inference, the law of succession, and statistical inference").
 ---It is for independent trials: the episodes of one run, or seeds that succeed or fail; episodes of several runs are not.
 ---@param successes number 0 .. n
@@ -20,10 +26,7 @@ function intervals.wilson(successes, n, level)
   if type(successes) ~= "number" or not (successes >= 0 and successes <= n) then
     errors.raise(("stats.wilson: successes are %s, expected a number from 0 to n=%d"):format(tostring(successes), n))
   end
-  local z = special.normal_quantile(0.5 + sample.level(level, "stats.wilson") / 2)
-  local p = successes / n
-  local middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-  return p, math.max(0, (middle - half) / (1 + z * z / n)), math.min(1, (middle + half) / (1 + z * z / n))
+  return successes / n, score_limits(successes / n, n, special.normal_quantile(0.5 + sample.level(level, "stats.wilson") / 2))
 end
 
 ---How many seeds solve a task, with Wilson's interval of their share: a mean of scores that are near 0 or near 1 hides this.
@@ -53,10 +56,9 @@ end
 ---@return number low
 ---@return number high
 function intervals.paired_shares(both, first, second, neither, level)
-  sample.whole(both, 0, "stats.paired_shares: both")
-  sample.whole(first, 0, "stats.paired_shares: first")
-  sample.whole(second, 0, "stats.paired_shares: second")
-  sample.whole(neither, 0, "stats.paired_shares: neither")
+  for i, name in ipairs { "both", "first", "second", "neither" } do
+    sample.whole(select(i, both, first, second, neither), 0, "stats.paired_shares: " .. name)
+  end
   local n = both + first + second + neither
   local p, p_low, p_high = intervals.wilson(both + first, n, level)
   local q, q_low, q_high = intervals.wilson(both + second, n, level)
@@ -124,12 +126,10 @@ function intervals.bounded_interval(list, from, to, level, value)
   if n == 1 then return mean end
   local p, trials = as_trials(list, n, from, to)
   if not p then return mean, mean, mean, mean == value and 1 or 0 end
-  local t = special.student_quantile(0.5 + level / 2, n - 1)
-  local middle, half = p + t * t / (2 * trials), t * math.sqrt(p * (1 - p) / trials + t * t / (4 * trials * trials))
-  local function back(share) return from + (to - from) * math.max(0, math.min(1, share / (1 + t * t / trials))) end
+  local low, high = score_limits(p, trials, special.student_quantile(0.5 + level / 2, n - 1))
   local asked = (value - from) / (to - from)
   local apart = math.abs(p - asked) / math.sqrt(asked * (1 - asked) / trials)
-  return mean, back(middle - half), back(middle + half), 2 * special.student_cdf(-apart, n - 1)
+  return mean, from + (to - from) * low, from + (to - from) * high, 2 * special.student_cdf(-apart, n - 1)
 end
 
 ---The mean of x[i] - y[i] with Student's t interval: number i of both comes from the same seed, so that what the seed

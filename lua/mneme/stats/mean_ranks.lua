@@ -6,6 +6,7 @@ local errors = require "mneme.base.errors"
 local resampling = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
 local special = require "mneme.stats.special"
+local tables = require "mneme.base.tables"
 
 local ranks = {}
 local REACH, CELLS = 8, 1600          -- of the integral over a normal density: |z| and how many steps
@@ -55,8 +56,7 @@ function ranks.ranks(scores, options)
       several, draws = several and n > 1 and #rows > 1, math.max(draws, n)
     end
   end
-  local list = {}
-  for m, value in ipairs(mean_ranks(scores)) do list[m] = { value = value } end
+  local list = tables.map(mean_ranks(scores), function(value) return { value = value } end)
   if not several then return list end
   local tasks, drawn = #scores[1], {}
   local count = tasks * (1 + #scores * draws)
@@ -80,11 +80,8 @@ function ranks.ranks(scores, options)
     end
     for m, value in ipairs(mean_ranks(drawn)) do values[(m - 1) * o.reps + r] = value end
   end
-  for m, one in ipairs(list) do
-    local from = (m - 1) * o.reps
-    sample.sort(values, from, o.reps)
-    one.low, one.high = sample.quantile(values, from, o.reps, 0.5 - o.level / 2), sample.quantile(values, from, o.reps, 0.5 + o.level / 2)
-  end
+  local low, high = resampling.ends(values, #scores, o)
+  for m, one in ipairs(list) do one.low, one.high = low[m], high[m] end
   return list
 end
 

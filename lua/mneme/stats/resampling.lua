@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 local C = require("mneme.base.engine").C
 
 local resampling = {}
@@ -11,9 +12,7 @@ local MOST = 1e6               -- draws: ends of intervals are then known to a t
 ---The options of everything that draws.
 ---@param others table? options of its own with their defaults
 function resampling.options(what, options, others)
-  local defaults = { reps = 10000, level = 0.95, seed = 1 }
-  for key, value in pairs(others or {}) do defaults[key] = value end
-  local o = sample.options(options, defaults, what)
+  local o = sample.options(options, tables.merged({ reps = 10000, level = 0.95, seed = 1 }, others), what)
   if sample.whole(o.reps, 100, what .. ": reps") > MOST then
     errors.raise(("%s: reps is %.0f, expected no more than %.0f"):format(what, o.reps, MOST))
   end
@@ -65,12 +64,18 @@ function resampling.bands(what, sets, together, width, o, work)
       values[(k - 1) * reps + r] = v
     end
   end
+  return resampling.ends(values, width, o)
+end
+
+---The ends of the percentile intervals of `width` numbers, of which draw r is in values[(k - 1) * reps + r].
+---@return number[] low
+---@return number[] high
+function resampling.ends(values, width, o)
   local low, high = {}, {}
   for k = 1, width do
-    local from = (k - 1) * reps
-    sample.sort(values, from, reps)
-    low[k] = sample.quantile(values, from, reps, 0.5 - o.level / 2)
-    high[k] = sample.quantile(values, from, reps, 0.5 + o.level / 2)
+    local from = (k - 1) * o.reps
+    sample.sort(values, from, o.reps)
+    low[k], high[k] = sample.quantile(values, from, o.reps, 0.5 - o.level / 2), sample.quantile(values, from, o.reps, 0.5 + o.level / 2)
   end
   return low, high
 end

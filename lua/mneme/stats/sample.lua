@@ -36,9 +36,8 @@ function sample.numbers(list, what, task)
   end
   for i = 1, n do
     local v = list[i]
-    if type(v) ~= "number" or not (v >= -LARGEST and v <= LARGEST) then
-      sample.number(v, ("%s: %svalue %d"):format(what, task and ("task %d, "):format(task) or "", i))
-    end
+    local fine = type(v) == "number" and v >= -LARGEST and v <= LARGEST
+    if not fine then sample.number(v, ("%s: %svalue %d"):format(what, task and ("task %d, "):format(task) or "", i)) end
   end
   return n
 end
@@ -91,13 +90,10 @@ function sample.options(options, defaults, what)
   if options ~= nil and type(options) ~= "table" then
     errors.raise(("%s: options are %s, expected a table such as { reps = 2000 }"):format(what, tostring(options)))
   end
-  local out = {}
-  for key, value in pairs(defaults) do out[key] = value end
-  for key, value in pairs(options or {}) do
+  for key in pairs(options or {}) do
     if defaults[key] == nil then errors.unknown("option of " .. what .. ":", key, tables.keys(defaults)) end
-    out[key] = value
   end
-  return out
+  return tables.merged(defaults, options)
 end
 
 -- ---- in order ----

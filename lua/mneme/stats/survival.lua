@@ -3,16 +3,18 @@
 local errors = require "mneme.base.errors"
 local sample = require "mneme.stats.sample"
 local special = require "mneme.stats.special"
+local tables = require "mneme.base.tables"
 
 local survival = {}
 local ALIKE = 1e-7                 -- p-values and sums this near, as a share, are ties
 local MOST = 2e5                   -- arrangements of two groups that are enumerated
 local GRID = 512                   -- values of the unknown share in Boschloo's test
 
-local function check_counts(what, k, n)
+local function check_counts(what, k, n, ...)
   if type(k) ~= "number" or type(n) ~= "number" or not (n >= 1 and n <= 1000 and n % 1 == 0 and k >= 0 and k <= n and k % 1 == 0) then
     errors.raise(("%s: %s of %s, expected whole numbers, 0 <= k <= n, 1 <= n <= 1000"):format(what, tostring(k), tostring(n)))
   end
+  if select("#", ...) > 0 then check_counts(what, ...) end
 end
 
 -- Logarithms of factorials.
@@ -49,8 +51,7 @@ end
 ---@param m integer
 ---@return number p
 function survival.fisher(k, n, j, m)
-  check_counts("stats.fisher", k, n)
-  check_counts("stats.fisher", j, m)
+  check_counts("stats.fisher", k, n, j, m)
   local total, all, p = k + j, log_choose(n + m, k + j), 0
   local seen = math.exp(log_choose(n, k) + log_choose(m, j) - all)
   for i = math.max(0, total - m), math.min(n, total) do
@@ -102,8 +103,7 @@ end
 ---@param m integer
 ---@return number p
 function survival.boschloo(k, n, j, m)
-  check_counts("stats.boschloo", k, n)
-  check_counts("stats.boschloo", j, m)
+  check_counts("stats.boschloo", k, n, j, m)
   if n > 100 or m > 100 then return survival.fisher(k, n, j, m) end
   local above, below = tables_of(n, m)
   return math.min(1, 2 * math.min(unconditional(n, m, above, above[k][j]), unconditional(n, m, below, below[k][j])))
@@ -119,8 +119,7 @@ end
 ---@return number low
 ---@return number high
 function survival.share_difference(k, n, j, m, level)
-  check_counts("stats.share_difference", k, n)
-  check_counts("stats.share_difference", j, m)
+  check_counts("stats.share_difference", k, n, j, m)
   local wilson = require("mneme.stats.intervals").wilson
   local p, p_low, p_high = wilson(k, n, level)
   local q, q_low, q_high = wilson(j, m, level)
@@ -175,9 +174,7 @@ local function scores_of(times, solved)
     hazard = hazard + row.events / row.at_risk
     at[row.time] = hazard
   end
-  local scores = {}
-  for i, time in ipairs(times) do scores[i] = (solved[i] and 1 or 0) - at[time] end
-  return scores
+  return tables.map(times, function(time, i) return (solved[i] and 1 or 0) - at[time] end)
 end
 
 -- Two-sided p of the sum of n of these scores by enumeration; and how many arrangements there are.

@@ -100,19 +100,13 @@ end
 
 ---Every registered core in its published sizes, and gtrxl with two memories: { label, name, config }.
 local function chosen(names)
-  local list, known = {}, registry.names("cores", true)
-  local function add(name)
-    local keys = cores.definition(name).config
-    if keys.d_in == nil then return end
-    if name == "gtrxl" then
-      for _, memory in ipairs { 128, 256 } do
-        list[#list + 1] = { ("gtrxl M=%d"):format(memory), name, { d_in = D_IN, memory = memory } }
-      end
-    else list[#list + 1] = { name, name, { d_in = D_IN } } end
-  end
-  for _, name in ipairs(#names > 0 and names or known) do
+  local list = {}
+  for _, name in ipairs(#names > 0 and names or registry.names("cores", true)) do
     registry.file("cores", name, "core")
-    add(name)
+    local sized = cores.definition(name).config.d_in ~= nil
+    for _, memory in ipairs(not sized and {} or name == "gtrxl" and { 128, 256 } or { false }) do
+      list[#list + 1] = { memory and ("gtrxl M=%d"):format(memory) or name, name, { d_in = D_IN, memory = memory or nil } }
+    end
   end
   return list
 end

@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local envs = lazy "mneme.envs"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
+local tables = require "mneme.base.tables"
 local C = engine.C
 
 local command = { name = "bench envs", doc = "steps per second of every environment with random actions, on one thread, or on a GPU", about = [[
@@ -55,11 +56,8 @@ function command.rows(name) return rows[name] or { { "", {} } } end
 
 -- Buffers of a learner for this many environments.
 local function workplace(name, settings, num_envs)
-  local given = { num_envs = num_envs }
-  for key, value in pairs(settings) do given[key] = value end
-  local env = envs.new(name, given)
-  local size, u8 = num_envs, env.observation_space.dtype == "u8"
-  for _, n in ipairs(env.observation_space.shape) do size = size * n end
+  local env = envs.new(name, tables.merged({ num_envs = num_envs }, settings))
+  local size, u8 = num_envs * tables.product(env.observation_space.shape), env.observation_space.dtype == "u8"
   local w = { env = env, num_envs = num_envs, obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size),
     reward = ffi.new("float[?]", num_envs), action = env.action_space:room(SETS * num_envs),
     terminated = ffi.new("uint8_t[?]", num_envs), truncated = ffi.new("uint8_t[?]", num_envs) }
@@ -141,14 +139,9 @@ end
 
 function command.run(o)
   engine.open(o.device, 1)                       -- before anything allocates memory
-  local all, chosen, names, device = {}, {}, o.names, o.device
-  for _, e in ipairs(envs.list()) do all[#all + 1] = e.name end
-  for _, name in ipairs(#names > 0 and names or all) do
-    local known = false
-    for _, other in ipairs(all) do known = known or other == name end
-    if not known then errors.unknown("environment", name, all) end
-    chosen[#chosen + 1] = name
-  end
+  local all, device = tables.map(envs.list(), function(e) return e.name end), o.device
+  for _, name in ipairs(o.names) do if not tables.has(all, name) then errors.unknown("environment", name, all) end end
+  local chosen = o.names[1] and o.names or all
   print(("environments, %s, random actions, steps per second:"):format(device == "cpu" and "one thread" or "device=" .. device))
   print(FORM:format("", "", "envs", "C", "Lua", "tensors", "through Lua, next to others"))
   for _, name in progress.each(chosen, "environments") do

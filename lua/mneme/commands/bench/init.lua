@@ -4,6 +4,7 @@ local errors = require "mneme.base.errors"
 local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local USUAL = { "gemm", "envs", "train" }         -- without a name, in this order
 local on_device = { train = true, kernels = true }
@@ -14,9 +15,7 @@ mneme bench: the usual ones; mneme bench NAME [key=value ...]: one; mneme bench 
 measured in the same run; times are medians.  Compare ratios between machines, not times.]],
   arguments = { { "words", "BENCHMARK", nil, noun = "benchmark", several = true, optional = true } } }
 
-local function is_one(name)
-  for _, known in ipairs(registry.benchmarks()) do if known == name then return true end end
-end
+local function is_one(name) return tables.has(registry.benchmarks(), name) end
 
 ---A benchmark, or what measures on a device ("device"); nil: there is none of this name.
 ---@return Command?
@@ -27,17 +26,14 @@ end
 
 ---@return Command[] each benchmark
 function bench.parts()
-  local list, names = {}, registry.benchmarks()
+  local names = registry.benchmarks()
   names[#names + 1] = "device"
-  for i, name in ipairs(names) do list[i] = bench.part(name) end
-  return list
+  return tables.map(names, bench.part)
 end
 
 ---Each benchmark with its options, for help.
 function bench.more()
-  local out = {}
-  for i, part in ipairs(bench.parts()) do out[i] = options.section(part) end
-  return table.concat(out, "\n")
+  return table.concat(tables.map(bench.parts(), options.section), "\n")
 end
 
 function bench.run(o)

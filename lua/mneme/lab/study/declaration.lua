@@ -11,14 +11,14 @@ local words_of = { log = { x = true, y = true, xy = true }, statistic = { mean =
 ---Refuse what is no table, a key that such a table does not have, and a value of another type.
 ---@param keys table<any, string|true> what may be in it, and its type; true: any
 local function only(t, keys, what)
+  local of = what == "a study" and "study: " or ("study: %s: "):format(what)
   if type(t) ~= "table" then errors.raise(("study: %s is a %s, expected a table"):format(what, type(t))) end
   for key, value in pairs(t) do
     if not keys[key] then
       errors.unknown(("key of %s:"):format(what), tostring(key), tables.keys(keys), nil, text_places.of_key(errors.position(), tostring(key)))
     end
-    if keys[key] ~= true and type(value) ~= keys[key] then
-      errors.raise(("study: %s: %s is a %s, expected a %s"):format(what, tostring(key), type(value), keys[key]))
-    end
+    local fits = keys[key] == true or type(value) == keys[key]
+    if not fits then errors.raise(("%s%s is a %s, expected a %s"):format(of, tostring(key), type(value), keys[key])) end
   end
 end
 

@@ -12,6 +12,7 @@ local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local tuning_journal = require "mneme.lab.study.tuning_journal"
 local json = require "mneme.base.json"
+local run_folder = require "mneme.runs.run_folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
 local sealed = require("mneme.base.json").sealed
@@ -64,15 +65,14 @@ function archive.curve_names(spec)
   return tables.keys(tables.set(tables.map((spec or {}).figures or {}, function(f) return f[1] == "curves" and f.y or nil end)))
 end
 
+local SHAPE = { run = "string", info = { config = {} }, metrics = { ["*"] = "number" }, curves = { ["*"] = "table" }, resources = {}, series = {},
+  estimate = {} }
+
 -- Is this a line that archive.write wrote?
 local function is_line(entry)
-  if type(entry) ~= "table" or type(entry.run) ~= "string" then return false end
-  if type(entry.info) ~= "table" or type(entry.info.config) ~= "table" then return false end
-  if type(entry.metrics) ~= "table" or type(entry.curves or {}) ~= "table" then return false end
-  for _, key in ipairs { "resources", "series", "estimate" } do if type(entry[key] or {}) ~= "table" then return false end end
-  for _, value in pairs(entry.metrics) do if type(value) ~= "number" then return false end end
-  for _, list in pairs(entry.curves or {}) do if type(list) ~= "table" then return false end end
-  return true
+  local fine = type(entry) == "table" and not run_folder.fault(entry, SHAPE, "") and entry.run and entry.info and entry.info.config and entry.metrics
+  for _, value in pairs(fine or {}) do fine = fine and type(value) == "number" end
+  return fine
 end
 
 -- A table with keys, in which values are looked for one by one.
@@ -281,13 +281,12 @@ end
 function archive.other_code(wanted)
   local other, names, without = 0, {}, 0
   for _, w in ipairs(wanted) do
-    local version, differs = run_sources.latest(w[2].info), false
-    for _, entry in ipairs(version.source) do
-      if not trusted_code.find(entry.path, function(text) return files.crc(text) == entry.checksum end) then
-        differs, names[entry.path:match "[^/]*$"] = true, true
-      end
-    end
-    other, without = other + (differs and 1 or 0), without + (#version.source == 0 and 1 or 0)
+    local source = run_sources.latest(w[2].info).source
+    local differ = tables.map(source, function(entry)
+      return not trusted_code.find(entry.path, function(text) return files.crc(text) == entry.checksum end) and entry.path:match "[^/]*$" or nil
+    end)
+    names = tables.merged(names, tables.set(differ))
+    other, without = other + (differ[1] and 1 or 0), without + (source[1] and 0 or 1)
   end
   local parts = {}
   if other > 0 then parts[1] = ("%d of its runs were made by other code than is here (%s)"):format(other, table.concat(tables.keys(names), ", ")) end

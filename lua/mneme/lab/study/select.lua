@@ -14,9 +14,8 @@ local function axes_of(runs)
   local axes = {}
   for _, c in ipairs(runs) do
     for name, label in pairs(c.labels) do
-      local axis = axes[name] or { list = {} }
-      axes[name] = axis
-      if not axis[label] then axis[label], axis.list[#axis.list + 1] = true, label end
+      axes[name] = axes[name] or { list = {} }
+      if not axes[name][label] then axes[name][label], axes[name].list[#axes[name].list + 1] = true, label end
     end
   end
   return axes
@@ -78,13 +77,12 @@ end
 ---The runs of a figure.
 ---@return table { runs, groups = { name, runs, series }[], series = y is one, missing, swapped, pooled }
 function select_runs.pick(study, f)
-  local axes, runs = axes_of(study.runs), {}
+  local axes = axes_of(study.runs)
   local want, swapped = wanted(f.where, axes)
-  for _, c in ipairs(study.runs) do
-    local fits = true
-    for name, labels in pairs(want) do fits = fits and labels[c.labels[name]] == true end
-    if fits then runs[#runs + 1] = c end
-  end
+  local runs = tables.map(study.runs, function(c)
+    for name, labels in pairs(want) do if not labels[c.labels[name]] then return nil end end
+    return c
+  end)
   local whole, rows = series_of(runs, f.y)
   local known = false                            -- before a run is done nobody knows which series there will be
   for _, c in ipairs(runs) do known = known or c.status == "done" end
@@ -97,20 +95,16 @@ function select_runs.pick(study, f)
     end
   end
   if pick.series and not whole and known then
-    pick.groups = {}
-    for i, row in ipairs(rows) do pick.groups[i] = { name = row, runs = runs, series = f.y .. "/" .. row } end
+    pick.groups = tables.map(rows, function(row) return { name = row, runs = runs, series = f.y .. "/" .. row } end)
   elseif f.by and axes[f.by] then pick.groups = select_runs.groups(runs, f.by)
   elseif f.by and not pick.series then errors.unknown("axis for by =", f.by, tables.keys(axes))
   else pick.groups = { { name = f.y, runs = runs } } end
   for _, group in ipairs(pick.groups) do group.series = group.series or f.y end
-  pick.pooled = {}
-  for name in pairs(axes) do
-    if name ~= f.by and not (name == f.x and not pick.series) then
-      local here = axes_of(runs)[name]
-      if here and #here.list > 1 then pick.pooled[#pick.pooled + 1] = ("%s %s"):format(name, table.concat(here.list, ", ")) end
-    end
-  end
-  table.sort(pick.pooled)
+  local here = axes_of(runs)
+  pick.pooled = tables.map(tables.keys(here), function(name)
+    local shown = name == f.by or name == f.x and not pick.series
+    return not shown and #here[name].list > 1 and ("%s %s"):format(name, table.concat(here[name].list, ", ")) or nil
+  end)
   return pick
 end
 

@@ -47,10 +47,7 @@ return function(pick, metric, f, o)
     y = { label = figure_texts.share_solved:format(setting_types.show(metric.solved)), range = { 0, 1 } } }, {}
   for _, group in ipairs(pick.groups) do
     local line, n = staircase(group, f.y, metric.solved, pick.missing)
-    if line then
-      line.style = o.styles[group.name]
-      fig.lines[#fig.lines + 1], counts[#counts + 1] = line, n
-    end
+    if line then line.style, fig.lines[#fig.lines + 1], counts[#counts + 1] = o.styles[group.name], line, n end
   end
   o.how = figure_texts.solved_how
   return fig, counts

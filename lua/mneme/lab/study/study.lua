@@ -20,9 +20,9 @@ local report_texts = require "mneme.lab.study.report_texts"
 local ranks = require "mneme.tensor.ranks"
 local resources = require "mneme.runs.resources"
 local runs = require "mneme.runs.run"
+local declaration = require "mneme.lab.study.declaration"
 local study_about = require "mneme.lab.study.study_about"
 local terminal = require "mneme.base.terminal"
-local text_places = require "mneme.base.text_places"
 local script = require "mneme.runs.script"
 local setting_types = require "mneme.base.setting_types"
 local registry = require "mneme.base.registry"
@@ -34,14 +34,8 @@ local known = { title = "string", question = "string", of = "string", jobs = "nu
   run = "function", measure = "function", metrics = "table", figures = "table", claims = "table", references = "table", report = "table", tune = "table" }
 
 local function check(spec)
-  if type(spec) ~= "table" then errors.raise("study: expected a table, got a " .. type(spec)) end
-  if type(spec.seeds) == "number" then spec.seeds = { spec.seeds } end
-  for key, value in pairs(spec) do
-    if not known[key] then errors.unknown("key of a study:", tostring(key), tables.keys(known), nil, text_places.of_key(errors.position(), tostring(key))) end
-    if type(value) ~= known[key] then
-      errors.raise(("study: %s is a %s, expected a %s"):format(key, type(value), known[key]))
-    end
-  end
+  if type(spec) == "table" and type(spec.seeds) == "number" then spec.seeds = { spec.seeds } end
+  declaration(spec, known, "a study")
   if (spec.run == nil) == (spec.of == nil) then
     errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
   end

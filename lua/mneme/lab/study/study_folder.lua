@@ -24,37 +24,27 @@ local function read(path, hint)
   return value
 end
 
-local function is_numbers(t)
-  for _, x in pairs(t) do if type(x) ~= "number" then return false end end
-  return true
-end
+-- What the files hold, as run_folder.fault takes it; other members may be anything.
+local RESULT = { status = "string", metrics = {}, series = { ["*"] = { x = "table", y = "table" } }, resources = {}, estimate = {}, kept = {},
+  error = "string", exit = "number" }
+local INFO = { script = "string", settings = "string", claims = { "table" },
+  runs = { { name = "string", labels = { ["*"] = "string" }, seed = "number", words = { "string" } } } }
 
 -- What is wrong with a result; nil: nothing.
 local function fault_of(result)
   if result.status ~= "done" and result.status ~= "failed" then return "it has no status" end
-  for _, key in ipairs { "metrics", "series", "resources", "estimate", "kept" } do
-    if result[key] ~= nil and (type(result[key]) ~= "table" or json.is_array(result[key]) and #result[key] > 0) then return key .. " is not an object" end
+  local fault = run_folder.fault(result, RESULT, "")
+  for _, numbers in ipairs(fault and {} or { result.metrics or {}, result.resources or {} }) do
+    for name, x in pairs(numbers) do fault = fault or type(x) ~= "number" and name .. " is not a number" end
   end
-  if not is_numbers(result.metrics or {}) then return "a metric is not a number" end
-  if not is_numbers(result.resources or {}) then return "one of its resources is not a number" end
-  for _, s in pairs(result.series or {}) do
-    if type(s) ~= "table" or type(s.x) ~= "table" or type(s.y) ~= "table" then return "a series has no x and y" end
-  end
-  if result.error ~= nil and type(result.error) ~= "string" then return "its error is not a text" end
-  if result.exit ~= nil and type(result.exit) ~= "number" then return "its exit status is not a number" end
+  for _, s in pairs(not fault and result.series or {}) do fault = fault or not (s.x and s.y) and "a series has no x and y" end
+  return fault
 end
 
 -- Is this what write_info wrote?
 local function is_info(info)
-  if type(info.runs) ~= "table" or type(info.script) ~= "string" or type(info.settings) ~= "string" then return false end
-  if info.claims ~= nil and type(info.claims) ~= "table" then return false end
-  for _, claim in pairs(info.claims or {}) do if type(claim) ~= "table" then return false end end
-  for _, c in ipairs(info.runs) do
-    if type(c) ~= "table" or type(c.name) ~= "string" or type(c.labels) ~= "table" then return false end
-    for _, label in pairs(c.labels) do if type(label) ~= "string" then return false end end
-    if c.words ~= nil and type(c.words) ~= "table" or type(c.seed) ~= "number" then return false end
-    for _, word in ipairs(c.words or {}) do if type(word) ~= "string" then return false end end
-  end
+  if run_folder.fault(info, INFO, "") or not (info.runs and info.script and info.settings) then return false end
+  for _, c in ipairs(info.runs) do if not (c.name and c.labels and type(c.seed) == "number") then return false end end
   return true
 end
 

@@ -54,15 +54,11 @@ local sections = {
 
 ---@param o table the options, and part = "train" or "kernels"
 function device.run(o)
-  local names, known, section = {}, {}, sections[o.benchmark]
+  local section, all = sections[o.benchmark], o.benchmark == "kernels" and kernels.list or published_agents.list
   engine.open(o.device, 1)
-  for _, name in ipairs(o.names) do names[name] = true end
-  local all, chosen = o.benchmark == "kernels" and kernels.list or published_agents.list, {}
-  for _, setup in ipairs(all) do
-    known[setup[1]] = true
-    if next(names) == nil or names[setup[1]] then chosen[#chosen + 1] = setup end
-  end
-  for name in pairs(names) do if not known[name] then errors.unknown("configuration", name, tables.keys(known)) end end
+  local known = tables.map(all, function(setup) return setup[1] end)
+  for _, name in ipairs(o.names) do if not tables.has(known, name) then errors.unknown("configuration", name, known) end end
+  local chosen = tables.map(all, function(setup) return (not o.names[1] or tables.has(o.names, setup[1])) and setup or nil end)
   engine.check(engine.C.mn_set_precision(engine.ctx, o.precision, "0"))
   print(("%s, device=%s, precision=%s, %d steps:"):format(section[1], engine.device, o.precision, o.steps))
   print(("%-18s %8s %12s %12s %12s"):format("", "num_envs", "steps/s", section[2], section[3]))

@@ -9,6 +9,7 @@ local stopwatch = require "mneme.insight.measure.stopwatch"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
 local progress = require "mneme.base.progress"
+local tables = require "mneme.base.tables"
 local C, ops = engine.C, tensor.ops
 
 local kernels = {}
@@ -43,11 +44,9 @@ local function seen(M, ahead, back) local n = (M + (T + 1) / 2) * V return ahead
 local function all_heads(forward, backward) return forward / H, backward / H end     -- counted for the whole layer
 
 -- Inputs as in the cores: features are not negative, gates lie between 0 and 1.
+local function qkv(r, more) return tables.merged({ q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) }, more) end
 local function factors(r, more)
-  local a = { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), p_q = r(T, B, H, 4), p_k = r(T, B, H, 4),
-              gamma = r(T, B, H, 64), p_gamma = r(T, B, H, 4), beta = r(T, B, H, V) }
-  for key, value in pairs(more or {}) do a[key] = value end
-  return a
+  return qkv(r, tables.merged({ p_q = r(T, B, H, 4), p_k = r(T, B, H, 4), gamma = r(T, B, H, 64), p_gamma = r(T, B, H, 4), beta = r(T, B, H, V) }, more))
 end
 
 -- The same with what is kept given, not worked out from the gates.
@@ -59,28 +58,23 @@ end
 
 -- Transformer-XL's attention with M carried tokens.
 local function xl(r, M)
-  return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), mk = r(M, B, H, 64), mv = r(M, B, H, V), u = r(H, 64), w = r(H, 64),
-           r = r(M + T, H, 64) }
+  return qkv(r, { mk = r(M, B, H, 64), mv = r(M, B, H, V), u = r(H, 64), w = r(H, 64), r = r(M + T, H, 64) })
 end
 
 ---name, its op, sizes, the op's inputs given r(shape...) -> a leaf of values in 0..1, and its lane operations.
 kernels.list = {
   { "gated", op = "linear_attention", size = "64x256", inputs = factors, lanes = function() return chunked(256) end },
   { "apart", op = "linear_attention", size = "64x256", inputs = kept, lanes = function() return chunked(256) end },
-  { "ungated", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,
-    inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
+  { "ungated", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end, inputs = qkv },
   { "scalar", op = "linear_attention", size = "64x64", lanes = function() return plain(64) end,
-    inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V), beta = r(T, B, H, 1) } end },
+    inputs = function(r) return qkv(r, { beta = r(T, B, H, 1) }) end },
   { "joint", op = "joint_gate_attention", size = "64x256", inputs = factors, lanes = function() return 4 * V * 256, 12 * V * 256 end },
   { "agalite", op = "agalite", size = "64+256, r=2",
     inputs = function(r) return factors(r, { tick = tensor.new { shape = { B } }, r = 2 }) end,
     lanes = function() return waves(256) end },
   { "delta", op = "delta_rule", size = "64x64", lanes = function() return delta(64) end,
-    inputs = function(r)
-      return { q = r(T, B, H, 64), k = r(T, B, H, 64, 0.1), v = r(T, B, H, V), write = r(T, B, H), keep = r(T, B, H), normalise = 0 }
-    end },
-  { "softmax", op = "attention", size = "64", lanes = function() return seen(0, 2, 5) end,
-    inputs = function(r) return { q = r(T, B, H, 64), k = r(T, B, H, 64), v = r(T, B, H, V) } end },
+    inputs = function(r) return qkv(r, { k = r(T, B, H, 64, 0.1), write = r(T, B, H), keep = r(T, B, H), normalise = 0 }) end },
+  { "softmax", op = "attention", size = "64", lanes = function() return seen(0, 2, 5) end, inputs = qkv },
   { "xl128", op = "attention", size = "64, M=128", lanes = function() return seen(128, 3, 8) end, inputs = function(r) return xl(r, 128) end },
   { "xl256", op = "attention", size = "64, M=256", lanes = function() return seen(256, 3, 8) end, inputs = function(r) return xl(r, 256) end },
   { "wkv", op = "wkv4", size = "128", lanes = function() return all_heads(52 * 128, 150 * 128) end,     -- an exponential counts 10

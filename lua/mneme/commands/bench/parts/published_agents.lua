@@ -46,12 +46,8 @@ end
 
 ---A published configuration.
 function published_agents.find(name)
-  local known = {}
-  for _, setup in ipairs(published_agents.list) do
-    if setup[1] == name then return setup end
-    known[setup[1]] = true
-  end
-  errors.unknown("agent", name, tables.keys(known))
+  for _, setup in ipairs(published_agents.list) do if setup[1] == name then return setup end end
+  errors.unknown("agent", name, tables.map(published_agents.list, function(setup) return setup[1] end))
 end
 
 ---A learner of a published configuration, not begun, and its agent.
