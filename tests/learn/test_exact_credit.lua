@@ -91,6 +91,26 @@ t.test("what it takes is said before training: memory, and multiply-adds of a st
   mn.clear_tape()
 end)
 
+for _, name in ipairs { "a2c", "ppo" } do
+  for _, core in ipairs { "gru", "agalite", "gtrxl" } do
+    t.test(("%s: credit=trace is gradients of one step (%s)"):format(name, core), function()
+      local function after(set)
+        set.num_steps, set.minibatches, set.num_envs = STEPS, name == "ppo" and 2 or nil, 4
+        local l = learner_rig.learner(mn[name], core, set)
+        for _ = 1, ROLLOUTS do
+          l:rollout()
+          t.ok(l:update())
+        end
+        mn.clear_tape()
+        return table.concat(learner_rig.parameters(l))
+      end
+      local traced = after { credit = "trace" }
+      t.ok(traced == after { horizon = 1 })
+      t.ok(traced ~= after {})
+    end)
+  end
+end
+
 t.test("what cuts rollouts apart does not go with it, nor a core without sensitivities", function()
   local function learner(cfg, core)
     setmetatable(cfg, { __index = function(_, key) return key == "credit" and "exact" or nil end })

@@ -166,10 +166,6 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   end
   self.T = self.num_steps
   share(self, what, env)
-  local length = self.horizon > 0 and self.horizon or self.T
-  if math.ceil(self.T / length) > MOST_PIECES then
-    errors.usage(("%s: horizon=%d cuts num_steps=%d into %d pieces, expected at most %d"):format(what, length, self.T, math.ceil(self.T / length), MOST_PIECES))
-  end
   self.clock, self.epsilon = tensor.new { shape = { 3 }, dtype = "i32" }, self.acts == "values" and tensor.new { 1 } or nil
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
@@ -183,17 +179,21 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   end
   self.next = core:initial(self.B)
   batches.make(self)
-  self:prepare(length)
+  self:prepare()
   self:setup()
   return self
 end
 
 ---The optimiser and the plans of acting and learning.
----@param length integer rows of a piece
-function OnPolicy:prepare(length)
+function OnPolicy:prepare()
   if self.credit == "trace" then
-    errors.usage(("%s: credit=trace is of the learner stream: one step of gradient, and a trace of those before"):format(self.what),
-      "horizon=1: gradients of one step")
+    if not self.defaults.horizon then errors.usage(self.what .. ": credit=trace: its updates run whole rollouts", "credit=window") end
+    self.horizon = 1
+  end
+  local length = self.horizon > 0 and self.horizon or self.T
+  if math.ceil(self.T / length) > MOST_PIECES then
+    errors.usage(("%s: %s cuts num_steps=%d into %d pieces, expected at most %d"):format(self.what,
+      self.credit == "trace" and "credit=trace" or "horizon=" .. length, self.T, math.ceil(self.T / length), MOST_PIECES))
   end
   if self.credit == "exact" then reach_back(self, self.what) end
   self.optimiser = optim[self.optimiser or "adamw"](self.extra.module:parameters(self.agent:parameters()), { lr = self.lr, beta1 = self.beta1,

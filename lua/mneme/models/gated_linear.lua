@@ -7,7 +7,7 @@ local decay_rules = require "mneme.models.axes.decay_rules"
 local decays = require "mneme.models.axes.decays"
 local gated_linear_rules = require "mneme.models.gated_linear_rules"
 local feature_maps = require "mneme.models.axes.feature_maps"
-local sensitivities = require("mneme.base.lazy") "mneme.models.axes.sensitivities"
+local gated_linear_sensitivities = require("mneme.base.lazy") "mneme.models.axes.gated_linear_sensitivities"
 local gate_start = require "mneme.models.gate_start"
 local gates = require "mneme.models.axes.gates"
 local nn = require "mneme.tensor.nn"
@@ -167,7 +167,7 @@ local function attention(cfg, prefix, K, memory, use, core)
     local y = memory.run(cfg, args, state, new, done, prefix, use)
     if probe then y = probe(prefix .. "retrieved", y) end
     return out(ops.reshape(y, { d0 = T, d1 = B, d2 = H * cfg.d_head }))
-  end), forgetting(cfg, K, p, gate, use), not core.no_sensitivities and function() return sensitivities.groups(cfg, K, p, prefix) end or nil
+  end), forgetting(cfg, K, p, gate, use), not core.no_sensitivities and function() return gated_linear_sensitivities.groups(cfg, K, p, prefix) end or nil
 end
 
 -- ---- the whole ----

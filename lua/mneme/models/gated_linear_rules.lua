@@ -170,7 +170,7 @@ function combinations.check(cfg, given, lenient)
   end
 end
 
----Why a configuration has no sensitivities (models/axes/sensitivities.lua); nil: it has.
+---Why a configuration has no sensitivities (models/axes/gated_linear_sensitivities.lua); nil: it has.
 ---@return string?
 function combinations.no_sensitivities(cfg)
   local feature, gate = feature_maps.list[cfg.feature], gates.list[cfg.gate]

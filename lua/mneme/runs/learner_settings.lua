@@ -103,7 +103,7 @@ add("max_norm", "clip gradients to this global norm; 0: never", at_least_0)
 add("carry", "keep the memory from one rollout (or batch) to the next", switch)
 add("reset_on_done", "clear the memory where an episode begins", switch)
 add("horizon", "steps through which gradients flow back; 0: the whole rollout", { 0, 2 ^ 24 }, true)
-add("credit", "how far back gradients reach: exact goes on beyond the rollout, to the episode's first step; trace (stream, stream_q): one step",
+add("credit", "how far back gradients reach: exact goes on beyond the rollout, to the episode's first step; trace: one step (pqn has window and exact)",
   { "window", "exact", "trace" })
 add("context", "clear the memory after this many observations; 0: never", { 0, 2 ^ 24 }, true)
 add("stop_score", "end training once the last 100 episodes, or the validation part, score this; -1: never", { -1, 1 })

@@ -1,4 +1,4 @@
--- sensitivities.lua -- exact credit in the gated linear family (see exact_credit.lua): the rows that feed each element of a state.
+-- gated_linear_sensitivities.lua -- exact credit in the gated linear family (see exact_credit.lua): the rows that feed each element of a state.
 --   a vector of values   v, beta                        v_m = (1-beta) v_m + w_m beta v
 --   a vector of keys     k, p_k, gamma, p_gamma         k_m = (1-gamma) k_m + w_m gamma k,  s likewise with w = 1
 --   a matrix             all of them                    C = (1-beta)(1-gamma)^T C + (beta v)(gamma k)^T
