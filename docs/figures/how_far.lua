@@ -1,19 +1,22 @@
 -- how_far.lua -- the picture of docs/how-far-back.md, from the kept runs: how long may the gap be?   build/mneme run docs/figures/how_far.lua
 local mn = require "mneme"
-local result_archive = require "mneme.lab.study.result_archive"
 
 local cfg = mn.config { out = "docs/figures/how_far.svg", about = { out = { "the picture" } } }
 
 -- Solved and all seeds of a memory at a corridor: its hundred last episodes reach 0.97, and 500 fresh ones 0.9.
 local counts = {}
 local function count(file, corridor)
-  for run, record in pairs(result_archive.lines("docs/results/" .. file .. ".jsonl")) do
-    local memory, at, m = run:match "memory=([%w_]+)", corridor or tonumber(run:match "corridor=(%d+)"), record.metrics
-    local of = counts[memory] or {}
-    counts[memory] = of
-    of[at] = of[at] or { solved = 0, all = 0 }
-    of[at].all = of[at].all + 1
-    if m.score >= 0.97 and m.fresh_score >= 0.9 then of[at].solved = of[at].solved + 1 end
+  for line in io.lines("docs/results/" .. file .. ".jsonl") do
+    local record = mn.json.decode(line)
+    local run, m = record.run or "", record.metrics
+    local memory, at = run:match "memory=([%w_]+)", corridor or tonumber(run:match "corridor=(%d+)")
+    if memory then
+      local of = counts[memory] or {}
+      counts[memory] = of
+      of[at] = of[at] or { solved = 0, all = 0 }
+      of[at].all = of[at].all + 1
+      if m.score >= 0.97 and m.fresh_score >= 0.9 then of[at].solved = of[at].solved + 1 end
+    end
   end
 end
 count "far_cue_quick"

@@ -90,6 +90,8 @@ end
 
 ---The product of a list, or of its items first .. last: of a shape, how many numbers it holds.
 ---@param list number[]
+---@param first integer? of the items that count, 1
+---@param last integer? their last, #list
 ---@return number product
 function tables.product(list, first, last)
   local product = 1
