@@ -183,6 +183,27 @@ t.test("a file of a study that tunes has its picks: imported, nothing is tuned a
   t.ok(said:find "tuned.jsonl: it was tuned with budget=9x20, not 10x20", said)
 end)
 
+t.test("what an imported file has no tuning of is tuned here, and the rest is taken; the same again tunes nothing", function()
+  local said, status = mneme "sweep tuned.lua core=gru run=half estimate=0"
+  t.eq(status, 0, said)
+  said, status = mneme "report half export=half.jsonl"
+  t.eq(status, 0, said)
+  marks()
+  said, status = mneme "sweep tuned.lua import=half.jsonl run=whole estimate=0"
+  t.eq(status, 0, said)
+  for _, line in ipairs(marks()) do t.ok(line:find "core=lstm", line) end
+  local half, whole = tuning_journal.tuned(path "half"), tuning_journal.tuned(path "whole")
+  t.eq(json.encode(whole.points[1]), json.encode(half.points[1]))
+  t.eq(whole.points[2].name, "core=lstm") t.eq(#whole.points, 2) t.eq(whole.points[2].trials, half.points[1].trials)
+  said, status = mneme "sweep tuned.lua run=whole estimate=0"
+  t.eq(status, 0, said)
+  t.ok(not files.is_file(path "marks"), "nothing ran")
+  said, status = mneme "report whole export=whole.jsonl"
+  t.eq(status, 0, said)
+  said, status = mneme "sweep tuned.lua import=whole.jsonl run=taken_whole jobs=0"
+  t.eq(status, 0, said)
+end)
+
 t.test("tune: what a study cannot mean; low may be good", function()
   local function refused(spec, why) t.raises(tuning.check, why, spec) end
   refused({ lr = "1..2" }, "tune has no budget")

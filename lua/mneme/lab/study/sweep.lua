@@ -280,7 +280,8 @@ end
 local function tune_first(o, plan)
   local t, by_name = tuning.open(plan, o.run, o.attempts), {}
   local points = t:take(o.run, o.import and result_archive.tuned(o.import))
-  if not points then
+  if t.points[1] then
+    local taken = #points
     sweep.check_code({ run = t.base }, { runs = t:trials() })
     files.make_folder(t.base .. "/runs")
     local signal = run_trials(o, plan, t)
@@ -289,16 +290,15 @@ local function tune_first(o, plan)
       return signal
     end
     points = t:pick()
-    for _, point in ipairs(points) do
-      local pick = point.picks[1]
+    for i = taken + 1, #points do
+      local point, pick = points[i], points[i].picks[1]
       print(("%s: %s, tuned in %d trials (%s %.3g, %d seeds)"):format(point.name ~= "" and point.name or o.run, table.concat(t.space:words(pick.values), " "),
         point.trials, t.by, pick.mean, pick.seeds))
     end
   end
   for _, point in ipairs(points) do by_name[point.name] = t.space:words(point.picks[1].values) end
   for _, c in ipairs(plan.runs) do
-    local words = by_name[tuning.point_name(c)] or errors.usage(("%s: it has no tuning of %s"):format(o.import or o.run, tuning.point_name(c)))
-    for _, word in ipairs(words) do table.insert(c.words, word) end
+    for _, word in ipairs(by_name[tuning.point_name(c)]) do table.insert(c.words, word) end
   end
   return 0
 end

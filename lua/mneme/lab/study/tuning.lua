@@ -205,8 +205,10 @@ end
 ---Writes what was picked once all is measured.
 ---@return table[] points { name, picks = { setting, values, mean, seeds }[], ... }
 function Tuning:pick()
-  local tuned = { tune = self.about, trials = self.plan.trials, steps = self.steps, first_seed = tuning.FIRST_SEED, points = {} }
-  for i, point in ipairs(self.points) do
+  local taken = self.taken or { points = {} }
+  local tuned = { tune = self.about, trials = self.plan.trials, steps = self.steps, first_seed = tuning.FIRST_SEED, kept = taken.kept,
+    points = { unpack(taken.points) } }
+  for _, point in ipairs(self.points) do
     local seeds, any, n = 0, false, 0
     note_scores(self, point)
     for _, p in ipairs(point.proposals) do
@@ -219,23 +221,26 @@ function Tuning:pick()
     local picks = tables.map(schedule.best(self.plan, point.proposals), function(entry)
       return { setting = entry.id, values = entry.values, mean = (self.minimise and -1 or 1) * entry.mean, seeds = #entry.scores }
     end)
-    tuned.points[i] = { name = point.name, labels = point.labels, picks = picks, default = point.default, seeds = seeds, trials = n }
+    tuned.points[#tuned.points + 1] = { name = point.name, labels = point.labels, picks = picks, default = point.default, seeds = seeds, trials = n }
   end
   files.write(self.base .. "/tuned.json", { json.encode(tuned, "  ") .. "\n" })
   return tuned.points
 end
 
----Take what an imported file says that a tuning picked, where none was begun here; nil: there is none.
+---Take what an imported file says that a tuning picked, where none was begun here: the points that it lacks are left to be tuned.
 ---@param run string the study's folder
 ---@param tuned table? of result_archive.tuned
----@return table? points { name, picks }, of this tuning's ranges and budget
+---@return table points { name, picks }, of this tuning's ranges and budget
 function Tuning:take(run, tuned)
   local there = tuning_journal.tuned(run)
   local from = there and there.kept and there or not study_folder.info(self.base) and tuned
-  if not from then return nil end
+  if not from then return {} end
   self:need_same(from.kept, from.tune)
   files.make_folder(self.base)
   files.write(self.base .. "/tuned.json", { json.encode(from, "  ") .. "\n" })
+  self.taken = from
+  local known = tables.set(tables.map(from.points, function(point) return point.name end))
+  self.points = tables.map(self.points, function(point) return not known[point.name] and point or nil end)
   return from.points
 end
 
