@@ -313,6 +313,18 @@ local function likeness(a, b, at, box)
   return same / (w * h)
 end
 
+-- Where the mark of a light page's timeline stands, from 0 to 1: the mean of its dark pixels.
+local function mark(now, at, box)
+  local p, sum, n = ffi.cast("const uint8_t *", now), 0, 0
+  for y = math.floor(box.y), math.floor(box.y + box.h) - 1 do
+    for x = math.floor(box.x), math.floor(box.x + box.w) - 1 do
+      local i = 4 * (y * at.w + x)
+      if p[i] + p[i + 1] + p[i + 2] < 180 then sum, n = sum + x - box.x, n + 1 end
+    end
+  end
+  return sum / n / box.w                               -- of none no number, which is neither less nor more
+end
+
 local function read_png(path)
   local w, h = ffi.new "int[1]", ffi.new "int[1]"
   engine.check(C.mn_image_read(engine.ctx, path, nil, w, h))
@@ -343,16 +355,15 @@ on_screen("mneme view RUN: clicks and keys change what is seen, s saves it, the 
     return screen:picture(at)
   end
   screen:keys "Home"
-  local first = looks("a page that stands still", function(now)
+  looks("a page that stands still at its beginning", function(now)
     os.execute "sleep 0.3"
-    return now == screen:picture(at)
+    return mark(now, at, scrub) < 0.03 and now == screen:picture(at)
   end)
   screen:keys "Right Right"
   -- in the timeline alone: readings of the memory may come meanwhile, and they change the rest of the page
-  local third = looks("a step", function(now) return likeness(first, now, at, scrub) < 1 end)
+  looks("a step", function(now) return mark(now, at, scrub) > 0.05 end)
   screen:click(at, scrub.x + 2, scrub.y + scrub.h / 2)
-  looks("the beginning again", function(now) return likeness(first, now, at, scrub) > likeness(third, now, at, scrub) end)
-  local whole = screen:picture(at)
+  local whole = looks("the beginning again", function(now) return mark(now, at, scrub) < 0.03 end)
   screen:keys "h"
   local help = looks("the help", function(now) return likeness(whole, now, at) < 0.95 end)
   screen:keys "h"                                      -- readings may have come meanwhile: the page is nearer to its own than to the help
