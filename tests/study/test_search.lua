@@ -105,6 +105,17 @@ t.test("settings of the start depend on no result, and the best of them get furt
   for i = n + 1, #all do t.ok(all[i].why == "last" and (all[i].setting == best[1].id or all[i].setting == best[2].id)) end
 end)
 
+t.test("picks near an end of their range are counted, those of lists and of the middle are not", function()
+  local picks = {}
+  for i, lr in ipairs { "1e-5", "1.1e-5", "3e-4", "9e-3" } do picks[i] = { lr = lr, n = i == 1 and "32" or "17", by = "linear" } end
+  local found = {}
+  for _, line in ipairs(space.crowded(space.text { lr = "1e-5..1e-2:log", n = "1..32:int", by = { "linear", "constant" } }, picks)) do
+    local name, count, where, range = line:match "^(%S+): (%d) of 4 picks? %l+ near the (%l+) end of (%S+)$"
+    found[#found + 1] = { name, tonumber(count), where, range }
+  end
+  t.eq(json.encode(found), json.encode { { "lr", 2, "lower", "1e-5..1e-2:log" }, { "lr", 1, "upper", "1e-5..1e-2:log" }, { "n", 1, "upper", "1..32:int" } })
+end)
+
 t.test("a setting that always fails is the worst, and is not picked", function()
   local s = space.new { x = "0..1" }
   local best = tuned(s, { trials = 16, seeds = 1, top = 1, seed = 2, first_seed = 1 }, function(v)

@@ -9,6 +9,7 @@ local stats = require "mneme.stats"
 local shown = require("mneme.insight.figures.text").interval
 local report_strings = require "mneme.lab.reports.report_strings"
 local grid = require "mneme.lab.study.grid"
+local space = require "mneme.lab.search.space"
 local tuning_journal = require "mneme.lab.study.tuning_journal"
 
 local results = {}
@@ -133,7 +134,7 @@ local texts = {
     .. "of the best. Trials had the seeds %d to %d, in the order of need; the runs of this page have others. Searched: %s. The number to be %s was %s. "
     .. "The pick was made before the fresh runs; the best mean of a tuning is too high, as it was chosen for it.",
   head = { "runs", "picked", "tuning, seeds", "fresh seeds" },
-  point = "all runs",
+  point = "all runs", crowded = "%s: a wider range may have a better one.",
 }
 
 -- The mean of the study's runs that have these labels.
@@ -164,6 +165,8 @@ function results.tuning(out, study, spec, heading)
     tuned.steps and (" of %s steps"):format(format.short(tuned.steps)) or "",
     tuned.first_seed, tuned.first_seed + most - 1, t.ranges, t.minimise and "low" or "high", t.by))
   out:table(texts.head, rows)
+  local crowded = space.crowded(t.ranges, tables.map(tuned.points, function(point) return point.picks[1].values end))
+  if crowded[1] then out:paragraphs(texts.crowded:format(table.concat(crowded, "; "))) end
 end
 
 return results

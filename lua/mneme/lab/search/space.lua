@@ -7,6 +7,7 @@ local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
 
 local space = {}
+local NEAR = 1 / 6           -- of a range: a pick so near to an end says that the range may be too narrow
 local HINT = "such as lr=1e-5..1e-2:log, num_steps=32..256:int or lr_schedule=constant,linear"
 
 ---@class SearchSpace
@@ -112,6 +113,31 @@ function Space:point(setting)
     end
   end
   return point
+end
+
+---What crowds at an end of its range, for which a wider one may be better: lines "lr: 3 of 4 picks lie near the upper end of 1e-5..1e-2:log".
+---@param ranges string as space.text has them
+---@param picks table[] settings, texts by name
+function space.crowded(ranges, picks)
+  local lines = {}
+  for word in ranges:gmatch "%S+" do
+    local name, range_text = setting_types.pair(word)
+    local counts = { lower = 0, upper = 0 }
+    if space.is_range(range_text) then
+      local one = space.new { [name] = range_text }
+      for _, values in ipairs(picks) do
+        local at = one:point(values)
+        local where = at and (at[1] <= NEAR and "lower" or at[1] >= 1 - NEAR and "upper")
+        if where then counts[where] = counts[where] + 1 end
+      end
+    end
+    for _, where in ipairs { "lower", "upper" } do
+      if counts[where] > 0 then
+        lines[#lines + 1] = ("%s: %d of %d pick%s near the %s end of %s"):format(name, counts[where], #picks, #picks == 1 and " lies" or "s lie", where, range_text)
+      end
+    end
+  end
+  return lines
 end
 
 ---A setting as command-line arguments, and as a key: equal settings have equal ones.

@@ -295,6 +295,9 @@ local function tune_first(o, plan)
       print(("%s: %s, tuned in %d trials (%s %.3g, %d seeds)"):format(point.name ~= "" and point.name or o.run, table.concat(t.space:words(pick.values), " "),
         point.trials, t.by, pick.mean, pick.seeds))
     end
+    for _, line in ipairs(space.crowded(t.about.ranges, tables.map(points, function(point) return point.picks[1].values end))) do
+      print(line .. ": a wider range may have a better one")
+    end
   end
   for _, point in ipairs(points) do by_name[point.name] = t.space:words(point.picks[1].values) end
   for _, c in ipairs(plan.runs) do
