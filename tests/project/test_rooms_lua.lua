@@ -179,7 +179,7 @@ end)
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
   attentions = 364, base = 3957, commands = 6115, cores = 2036, datasets = 351, envs = 3028, episodes = 4785, figures = 1634, learn = 3471,
-  learners = 748, measure = 2051, models = 6595, portable = 2121, reports = 1989, runs = 2869, search = 265, stats = 1282, study = 4316,
+  learners = 748, measure = 2051, models = 6595, portable = 2121, reports = 1992, runs = 2869, search = 291, stats = 1282, study = 4319,
   tensor = 4963, view = 3454, scenes = 2273, experiments = 2384,
 }
 t.test("no room has more lines than its budget", function()
