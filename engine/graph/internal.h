@@ -168,7 +168,7 @@ void  mn_arena_close(mn_arena *a);
 void  mn_memory_open(mn_ctx *mn, mn_memory *m);       /* nothing is reserved before it is needed */
 void  mn_memory_close(mn_memory *m);
 
-/* record.c */
+/* handles.c */
 int   mn_grow(mn_ctx *mn, void *array, int *cap, int need, size_t item);
 mn_record *mn_find(mn_ctx *mn, const mn_tensor *t, const char *op, const char *arg);  /* NULL and error */
 mn_record *mn_new_leaf(mn_ctx *mn);

@@ -3,7 +3,7 @@
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local mn = require "mneme"
-local space_kinds = require "mneme.envs.spaces"
+local space_kinds = require "mneme.envs.action_spaces"
 local step_files = require "mneme.portable.step_files"
 local step_graph = require "mneme.portable.step_graph"
 local shell = require "tests.support.shell"

@@ -7,11 +7,11 @@ local learner_settings = require "mneme.runs.learner_settings"
 local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
 local help = require "mneme.commands.help"
-local meanings = require "mneme.base.meanings"
+local did_you_mean = require "mneme.base.did_you_mean"
 local options = require "mneme.commands.options"
 local mn = require "mneme"
 local registry = require "mneme.base.registry"
-local field_words = require "mneme.base.field_words"
+local names_elsewhere = require "mneme.base.names_elsewhere"
 local commands = require("mneme.commands.options").commands
 
 local function set_of(list)
@@ -33,21 +33,21 @@ end
 local core_setting_docs = require "mneme.models.core_setting_docs"
 
 t.test("what was to be switched off is not switched on", function()
-  local unknown_words = require "mneme.runs.unknown_words"
+  local unknown_settings = require "mneme.runs.unknown_settings"
   local schema = { device = { default = "cpu" }, norm_reward = { default = 0 }, normalise_advantages = { default = 1 },
     lr_schedule = { default = "constant" }, precision = { default = "fp32" }, core = { default = { "agalite" } } }
   for key, answer in pairs { ["cuda=0"] = "write device=cpu", ["no_cuda=1"] = "write device=cpu", ["normalize_reward=False"] = "write norm_reward=0",
     ["normalize_advantage=0"] = "write normalise_advantages=0", ["anneal_lr=no"] = "write lr_schedule=constant", ["fp16=off"] = "write precision=fp32" } do
-    t.eq(unknown_words.of_key(key:match "^[^=]*", key:match "=(.*)", schema), answer)
+    t.eq(unknown_settings.of_key(key:match "^[^=]*", key:match "=(.*)", schema), answer)
   end
   for key in pairs { ["use_lstm=0"] = 1, ["net_arch=64,64"] = 1 } do
-    local said = unknown_words.of_key(key:match "^[^=]*", key:match "=(.*)", schema)
+    local said = unknown_settings.of_key(key:match "^[^=]*", key:match "=(.*)", schema)
     t.ok(not said:find("=0", 1, true) and not said:find("64", 1, true), said)
   end
 end)
 
 t.test("every answer names what exists", function()
-  for _, row in ipairs(field_words) do
+  for _, row in ipairs(names_elsewhere) do
     local kind, answer = row[1], row[3]
     local where = ("%s %s: %s"):format(kind, row[2]:match "%S+", answer)
     for name in answer:gmatch "core=(%l[%w_]*)" do t.ok(known.core[name], where .. ": core " .. name) end
@@ -69,10 +69,10 @@ end)
 
 t.test("no word of the table is a name here, and none is answered by letters", function()
   local words = 0
-  for _, row in ipairs(field_words) do
+  for _, row in ipairs(names_elsewhere) do
     for word in row[2]:gmatch "%S+" do
       words = words + 1
-      t.eq(meanings.of_field(row[1], word), row[3], row[1] .. " " .. word)
+      t.eq(did_you_mean.of_field(row[1], word), row[3], row[1] .. " " .. word)
       local its = row[1] ~= "topic" and row[1] ~= "argument" and known[row[1]]
       t.ok(not (its and its[word] and row[1] ~= "setting"), row[1] .. " " .. word .. " is a name")
       t.ok(not (row[1] == "setting" and learner_settings.keys[word]), word .. " is a setting of learners")
@@ -104,7 +104,7 @@ t.test("every memory of the libraries around is a core here, or the nearest is n
   local words = 0
   for word in of_field:gmatch "%S+" do
     words = words + 1
-    t.ok(known.core[word] or meanings.of_field("core", word) or pcall(help.text, word), word .. " is unknown")
+    t.ok(known.core[word] or did_you_mean.of_field("core", word) or pcall(help.text, word), word .. " is unknown")
     local said = word:find "Cell$" and tostring(select(2, pcall(mn.core, word)))
     t.ok(not said or said:find "%(write " or said:find "nearest:", said)
   end
@@ -120,7 +120,7 @@ local elsewhere = { position_only_cartpole = "StatelessCartPole", noisy_position
 t.test("what other suites call a task leads to it, in help and as env=", function()
   for ours, names in pairs(elsewhere) do
     for name in names:gmatch "%S+" do
-      t.ok((meanings.of_field("environment", name) or ""):find("^" .. ours), name)
+      t.ok((did_you_mean.of_field("environment", name) or ""):find("^" .. ours), name)
       t.ok(help.text(name):find(ours, 1, true), "help " .. name)
       t.ok(tostring(select(2, pcall(envs.new, name, {}))):find("write " .. ours, 1, true), "env=" .. name)
     end
@@ -166,7 +166,7 @@ t.test("another program's value is answered with a value that is taken", functio
   for key, list in pairs { gate = gated_linear.gates, feature = gated_linear.features, decay = gated_linear.decays } do
     taken[key] = set_of(require("mneme.base.tables").keys(list))
   end
-  for _, row in ipairs(field_words) do
+  for _, row in ipairs(names_elsewhere) do
     local key = row[1]:match "^value of (.*)$"
     local answer = key and row[3]:gsub("^not here; nearest: ", "")
     if key then

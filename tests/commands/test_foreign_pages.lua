@@ -3,7 +3,7 @@
 local C = require("mneme.base.engine").C
 local files = require "mneme.base.files"
 local foreign = require "tests.support.foreign"
-local data = require "mneme.insight.figures.data"
+local figure_csv = require "mneme.insight.figures.figure_csv"
 local shell = require "tests.support.shell"
 local t = require "tests.harness"
 
@@ -45,9 +45,9 @@ end)
 
 t.test("a CSV cell is no formula", function()
   for _, name in ipairs { "=1+1", "+x", "-x", "@x", "\tx" } do
-    t.eq(data.field(name):match "^\"?'", data.field(name):sub(1, 1) == '"' and "\"'" or "'", name)
+    t.eq(figure_csv.field(name):match "^\"?'", figure_csv.field(name):sub(1, 1) == '"' and "\"'" or "'", name)
   end
-  t.eq(data.field "-0.5", "-0.5") t.eq(data.field(-1), "-1") t.eq(data.field "gru", "gru")
+  t.eq(figure_csv.field "-0.5", "-0.5") t.eq(figure_csv.field(-1), "-1") t.eq(figure_csv.field "gru", "gru")
 end)
 
 t.test("completion offers each name as one word, and none that is not printed as it is", function()

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local shell_word = require "mneme.base.shell_word"
+local shell_quote = require "mneme.base.shell_quote"
 local sealed = require("mneme.base.json").sealed
 local shell = require "tests.support.shell"
 
@@ -155,11 +155,11 @@ end)
 t.test("a file that the command line names runs, whatever is in its path", function()
   for i, path in ipairs { "my own/a core.lua", "it's/core.lua", "a,b/{c}.lua", "a $(b)/ä;c.lua" } do
     files.make_folder(dir .. "/" .. path:match "^(.*)/")
-    sh(("sed 's/^--/-- %d/; 1s/^/-- %d\\n/' cores/own.lua > %s"):format(i, i, shell_word(path)))
-    local said, status = mneme("check core=" .. shell_word(path))
+    sh(("sed 's/^--/-- %d/; 1s/^/-- %d\\n/' cores/own.lua > %s"):format(i, i, shell_quote(path)))
+    local said, status = mneme("check core=" .. shell_quote(path))
     t.eq(status, 0, said)
-    said, status = mneme("run " .. shell_word(path))
-    t.ok(status == 2 and said:find("is a core, expected a script (mneme run train core=" .. shell_word(path) .. ")", 1, true), said)
+    said, status = mneme("run " .. shell_quote(path))
+    t.ok(status == 2 and said:find("is a core, expected a script (mneme run train core=" .. shell_quote(path) .. ")", 1, true), said)
   end
 end)
 

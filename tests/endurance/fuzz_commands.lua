@@ -6,7 +6,7 @@ local fuzz = dofile((arg[0]:match "^(.*)endurance/[%w_]+%.lua$" or "tests/") .. 
 local files = require "mneme.base.files"
 local foreign = require "tests.support.foreign"
 local shell = require "tests.support.shell"
-local shell_word = require "mneme.base.shell_word"
+local shell_quote = require "mneme.base.shell_quote"
 
 local pick = fuzz.pick
 local values = { "0", "1", "-1", "2", "0.5", "1e18", "1e308", "1e309", "5e-324", "nan", "-inf", "0x10", "1_000", "", " ", "5M", "{}", "{1,2}", "1..3", "3..1",
@@ -38,7 +38,7 @@ local function line_of()
     elseif kind == 4 and words[at] then table.insert(words, at, words[at])
     else words[at] = pick(values) end
   end
-  for i, w in ipairs(words) do words[i] = shell_word(w) end
+  for i, w in ipairs(words) do words[i] = shell_quote(w) end
   return table.concat(words, " ")
 end
 

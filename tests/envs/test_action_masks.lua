@@ -3,9 +3,9 @@ local t = require "tests.harness"
 local ffi = require "ffi"
 local envs = require "mneme.envs"
 local files = require "mneme.base.files"
-local games = require "mneme.insight.view.games"
+local human_play = require "mneme.insight.view.human_play"
 local mn = require "mneme"
-local rehearsal = require "mneme.envs.rehearsal"
+local check_resumable = require "mneme.envs.check_resumable"
 local scene = require "mneme.insight.view.scene"
 local shell = require "tests.support.shell"
 local stepper = require "mneme.insight.episodes.stepper"
@@ -70,12 +70,12 @@ t.test("a mask that allows nothing or is no list is an error; so are masks of se
   refused(function(s) s.action_mask = function() return { true } end end, "a list of 1 as action_mask, expected a list of 3")
   refused(function(s) s.action_mask = function() return 3 end end, "a number, expected a list of 3")
   refused(function(s) s.actions = mn.multi_discrete { 2, 2 } end, "action_mask is of one choice")
-  rehearsal.check(mn.env(spec(2)))
+  check_resumable.check(mn.env(spec(2)))
 end)
 
 t.test("play: a key of an action that is not allowed takes no step, and the page says so", function()
   local env = mn.env(spec(1))
-  local game = games.new(env, { scene = scene.load "world" })
+  local game = human_play.new(env, { scene = scene.load "world" })
   local mask, closed, open = env.observation_space.parts.mask, nil, nil
   for a = 0, 2 do if game.obs[mask.from + a] == 0 then closed = a else open = a end end
   game:move(closed)

@@ -2,7 +2,7 @@
 -- wrong decisions is what happened.
 local t = require "tests.harness"
 local ffi = require "ffi"
-local decisions = require "mneme.envs.decisions"
+local right_actions = require "mneme.envs.right_actions"
 local envs = require "mneme.envs"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local mn = require "mneme"
@@ -34,7 +34,7 @@ for _, about in ipairs(envs.list()) do
   local id = about.name
   local env = envs.new(id, { num_envs = 1 })
   local best = env.reference and env.reference.best or 1
-  if decisions.acting(env.to_know) and best == 1 then makers[id] = function(n) return envs.new(id, { num_envs = n, seed = 3 }) end end
+  if right_actions.acting(env.to_know) and best == 1 then makers[id] = function(n) return envs.new(id, { num_envs = n, seed = 3 }) end end
   env:close()
 end
 makers["an environment of Lua"] = function(n) return own("action@left", n) end
@@ -51,7 +51,7 @@ for id, make in pairs(makers) do
     t.test(("%s, %d environment(s): the right action scores 1, another one less"):format(id, n), function()
       for _, wrong in ipairs { false, true } do
         local env = make(n)
-        local fact, A = decisions.acting(env.to_know), env.action_space.n
+        local fact, A = right_actions.acting(env.to_know), env.action_space.n
         local x = tensor.new { shape = { n, unpack(env.observation_space.shape) }, dtype = env.observation_space.dtype }
         local reward, over, cut = ffi.new("float[?]", n), ffi.new("uint8_t[?]", n), ffi.new("uint8_t[?]", n)
         local actions, scores, steps = ffi.new("int32_t[?]", n), {}, 0
@@ -59,7 +59,7 @@ for id, make in pairs(makers) do
         while #scores < n and steps < 4000 do
           for b = 0, n - 1 do
             local truth = env:truth(b)
-            local right = decisions.right(fact, truth, A)
+            local right = right_actions.right(fact, truth, A)
             actions[b] = right and (wrong and (right + 1) % 2 or right) or ahead[id] and ahead[id](truth) or A - 1
           end
           env:step_raw(actions, x:data(), reward, over, cut)
@@ -81,9 +81,9 @@ t.test("wrong decisions of an episode: those that were drawn, and the last one a
   local fact = require("mneme.envs.native").fact
   local quiz, turn = fact("cue", "action"), fact("cue", "action@left")
   local list = { entry(0, 1, { 0.6, 0.4 }, 1), entry(1, 0, { 0.7, 0.3 }, 0), entry(1, 0, { 0.2, 0.8 }, 0), entry(-1, 0, { 1, 0 }, 0) }
-  local count = decisions.of_episode(quiz, list, 2)
+  local count = right_actions.of_episode(quiz, list, 2)
   t.eq(count.wrong, 3) t.eq(count.drawn, 2) t.eq(count.clear, 1) t.eq(count.first, list[1]) t.eq(count.right, 0)
-  count = decisions.of_episode(turn, list, 2)
+  count = right_actions.of_episode(turn, list, 2)
   t.eq(count.wrong, 1) t.eq(count.drawn, 1) t.eq(count.clear, 1) t.eq(count.first, nil)
 end)
 
@@ -95,14 +95,14 @@ for _, n in ipairs { 1, 6 } do
       local of = p.agent:state_dict()[name]
       for i = 0, of:size() - 1 do of:data()[i] = of:data()[i] / 12 end
     end
-    local counter, fact, ended, drawn, failed = decisions.counter(p), decisions.acting(p.env.to_know), 0, 0, 0
+    local counter, fact, ended, drawn, failed = right_actions.counter(p), right_actions.acting(p.env.to_know), 0, 0, 0
     local last = {}
     while ended < 60 do
       p:forward()
       counter.note()
       for b = 0, n - 1 do
         local now = p:snapshot(b)
-        local right = decisions.right(fact, p.env:truth(b), 4)
+        local right = right_actions.right(fact, p.env:truth(b), 4)
         if right then last[b] = now.action ~= right and now.policy[right] > now.policy[now.action] end
       end
       p:step()

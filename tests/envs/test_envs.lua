@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local envs = require "mneme.envs"
-local rehearsal = require "mneme.envs.rehearsal"
+local check_resumable = require "mneme.envs.check_resumable"
 local env_rig = require "tests.support.env_rig"
 
 local C = engine.C
@@ -304,7 +304,7 @@ t.test("mneme check env= names a code, number or reward that an environment may 
     local function with(change) env.again = function(...) return { world = change(original(...).world) } end end
     if env.world.codes then
       with(function(world) world.codes = 0 return world end)
-      t.raises(function() rehearsal.compare(env, 4, 4) end, "step gave %d+ in place %d+, expected codes below 0")
+      t.raises(function() check_resumable.compare(env, 4, 4) end, "step gave %d+ in place %d+, expected codes below 0")
     end
     with(function(world)
       local take = world.step
@@ -314,8 +314,8 @@ t.test("mneme check env= names a code, number or reward that an environment may 
       end
       return world
     end)
-    t.raises(function() rehearsal.compare(env, 4, 4) end, "as the reward, expected")
+    t.raises(function() check_resumable.compare(env, 4, 4) end, "as the reward, expected")
     env.again = nil
-    t.eq((pcall(rehearsal.compare, env, 40, 40)), true, e.name)
+    t.eq((pcall(check_resumable.compare, env, 40, 40)), true, e.name)
   end
 end)

@@ -3,7 +3,7 @@ local ffi = require "ffi"
 local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local best_players = require "tests.support.best_players"
-local reference = require "mneme.envs.reference"
+local reference_scores = require "mneme.envs.reference_scores"
 local registry = require "mneme.base.registry"
 local t = require "tests.harness"
 
@@ -91,7 +91,7 @@ end)
 t.test("chance <= memoryless <= best, all within 0..1; what is not known is absent", function()
   each(function(what, name, settings)
     local r, before = made(name, settings, 1).reference, 0
-    for _, key in ipairs(reference.names) do
+    for _, key in ipairs(reference_scores.names) do
       local value = r[key]
       if value then
         t.ok(value >= before - 1e-12 and value <= 1, ("%s: %s=%g after %g"):format(what, key, value, before))
@@ -304,7 +304,7 @@ t.test("docs/environments.md lists what the environments declare with their defa
     local row = page:match("| `" .. e.name .. "` | ([^\n]*)|\n")
     if row then
       local r, cells = made(e.name, {}, 1).reference, {}
-      for i, key in ipairs(reference.names) do cells[i] = r[key] and reference.short(r[key]) or "" end
+      for i, key in ipairs(reference_scores.names) do cells[i] = r[key] and reference_scores.short(r[key]) or "" end
       t.eq((row:gsub(" ", "")), table.concat(cells, "|"), e.name)
       listed = listed + 1
     end
@@ -327,26 +327,26 @@ t.test("a script's environment declares numbers or functions; undeclared is abse
   t.eq(r.chance, 0.25)
   t.eq(r.memoryless, 0.5)
   t.eq(r.best, nil)
-  t.eq(reference.text(r), "no memory gives 0.5")
-  t.eq(reference.text(scripted({ chance = 0.25 }).reference), "random actions give 0.25")
-  t.eq(reference.text(scripted({ best = 1 }).reference), nil, "best is no guess")
-  t.eq(reference.text(scripted({ chance = 0 }).reference), "random actions give 0", "a declared zero is known")
-  t.eq(reference.text(scripted({ chance = 1e-9 }).reference), "random actions give <0.001")
+  t.eq(reference_scores.text(r), "no memory gives 0.5")
+  t.eq(reference_scores.text(scripted({ chance = 0.25 }).reference), "random actions give 0.25")
+  t.eq(reference_scores.text(scripted({ best = 1 }).reference), nil, "best is no guess")
+  t.eq(reference_scores.text(scripted({ chance = 0 }).reference), "random actions give 0", "a declared zero is known")
+  t.eq(reference_scores.text(scripted({ chance = 1e-9 }).reference), "random actions give <0.001")
 end)
 
 t.test("normalised: 0 is no memory, 1 a perfect one; of one bound, or two that are equal, nothing", function()
   local r = { chance = 0.1, memoryless = 0.25, best = 0.75 }
-  for score, want in pairs { [0.25] = 0, [0.75] = 1, [0.5] = 0.5, [0] = -0.5, [1] = 1.5 } do t.near(reference.normalised(score, r), want, 1e-12) end
-  t.eq(reference.normalised(nil, r), nil)
+  for score, want in pairs { [0.25] = 0, [0.75] = 1, [0.5] = 0.5, [0] = -0.5, [1] = 1.5 } do t.near(reference_scores.normalised(score, r), want, 1e-12) end
+  t.eq(reference_scores.normalised(nil, r), nil)
   for _, known in ipairs { {}, { memoryless = 0.5 }, { chance = 0.1, best = 1 }, { memoryless = 1, best = 1 }, "none" } do
-    t.eq(reference.normalised(0.5, known), nil)
-    t.ok(not (reference.text(known, 0.5) or ""):find "normalised")
+    t.eq(reference_scores.normalised(0.5, known), nil)
+    t.ok(not (reference_scores.text(known, 0.5) or ""):find "normalised")
   end
-  t.ok(reference.text(r, 0.5):find "; normalised 0.500$")
+  t.ok(reference_scores.text(r, 0.5):find "; normalised 0.500$")
 end)
 
 t.test("each is checked: its type, its range, their order, its name", function()
-  for _, name in ipairs(reference.names) do
+  for _, name in ipairs(reference_scores.names) do
     for _, wrong in ipairs { "1", {}, -0.1, 1.5, 0 / 0, function() end, function() return 3 end } do
       t.raises(function() scripted { [name] = wrong } end, name)
     end

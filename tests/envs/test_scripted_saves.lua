@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local luajit_pairs = require "mneme.base.luajit_pairs"
-local rehearsal = require "mneme.envs.rehearsal"
+local check_resumable = require "mneme.envs.check_resumable"
 local shell = require "tests.support.shell"
 local env_rig = require "tests.support.env_rig"
 
@@ -219,7 +219,7 @@ t.test("rehearsal: leaves no trace", function()
     calls, list.n, list.deep[calls] = calls + 1, list.n + 1, calls
     return { draw() }, 0
   end, { num_envs = 3, time_limit = 20 })
-  rehearsal.check(env)
+  check_resumable.check(env)
   t.eq(calls, 0)
   t.eq(list.n, 0)
   t.eq(keys_of(list.deep), "1")
@@ -230,12 +230,12 @@ t.test("rehearsal: leaves no trace", function()
   env:reset_raw(steps.obs, 5)
   local log = { [0] = { env_rig.seen(steps, 0) } }
   for _ = 1, 100 do
-    rehearsal.check(env)
+    check_resumable.check(env)
     env_rig.step(steps)
     log[0][#log[0] + 1] = env_rig.seen(steps, 0) .. ("|%.9g|%d|%d"):format(steps.reward[0], steps.terminated[0], steps.truncated[0])
   end
   t.eq(table.concat(log[0], "\n"), want[0])
-  rehearsal.check(envs.new("tmaze", { num_envs = 1 }))               -- in C: nothing to do
+  check_resumable.check(envs.new("tmaze", { num_envs = 1 }))               -- in C: nothing to do
 end)
 
 os.execute("rm -rf " .. dir)

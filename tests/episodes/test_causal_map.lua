@@ -12,7 +12,7 @@ local files = require "mneme.base.files"
 local paired_episodes = require "mneme.insight.episodes.paired_episodes"
 local interventions = require "mneme.insight.episodes.interventions"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
-local memory_rows = require "mneme.insight.episodes.memory_rows"
+local memory_parts = require "mneme.insight.episodes.memory_parts"
 local stepper = require "mneme.insight.episodes.stepper"
 
 local ENVS, SEED, LIMIT = 6, 40, 9
@@ -81,7 +81,7 @@ for _, case in ipairs(core_rig.cases()) do
     t.test(case.name .. ": the parts of a map together are the whole memory", function()
       local p = wanderer(case.settings)
       for name, x in pairs(p.state) do if not core:is_constant(name) then x:fill(7) end end
-      local rows, of_layer = memory_rows.list(core), {}
+      local rows, of_layer = memory_parts.list(core), {}
       for _, row in ipairs(rows) do if row.layer then of_layer[row.layer] = (of_layer[row.layer] or 0) + 1 end end
       for _, row in ipairs(rows) do
         local divided = row.word:find "^layers%.%d+$" and of_layer[row.layer] > 1

@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
 local mn = require "mneme"
-local part_map = require "mneme.insight.episodes.part_map"
+local map_display = require "mneme.insight.episodes.map_display"
 local scene = require "mneme.insight.view.scene"
 
 local rows = { { word = "all", text = "all" }, { word = "layers.0.head.0", text = "layer 0, head 0", layer = 0, head = 0 },
@@ -17,7 +17,7 @@ local function map(more)
     { { loss = 0.1, clear = true }, { loss = 0.1, clear = false }, nil, { loss = 0.05, clear = true } },
     { { loss = 0.02, clear = true, used = true }, { loss = 0.1, clear = true, used = false }, nil, { loss = 0.1, clear = true, used = "unknown" } }, {} } }
   for key, value in pairs(more or {}) do m[key] = value end
-  return part_map.new(m)
+  return map_display.new(m)
 end
 
 t.test("what is painted: ink by the scale, which has a floor; noise none; what is not measured is hatched; what is only readable is striped", function()

@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local contributions = require "mneme.insight.episodes.contributions"
 local credit = require "mneme.insight.measure.credit"
-local games = require "mneme.insight.view.games"
+local human_play = require "mneme.insight.view.human_play"
 local live_channel = require "mneme.insight.episodes.live_channel"
 local live_publisher = require "mneme.insight.episodes.live_publisher"
 local patching = require "mneme.insight.episodes.patching"
@@ -226,7 +226,7 @@ t.test("comparing policies names a distribution without kl", function()
 end)
 
 t.test("play: a key sets one number of several, space takes them; of one number a key is a step", function()
-  local game = games.new(world("multi_discrete", 1), { scene = scene.load "world" })
+  local game = human_play.new(world("multi_discrete", 1), { scene = scene.load "world" })
   t.eq(table.concat(game.names, "|"), "move 0|move 1|move 2|jump 0|jump 1")
   game:key(("3"):byte())
   game:key(("5"):byte())
@@ -240,7 +240,7 @@ t.test("play: a key sets one number of several, space takes them; of one number 
   game:key(("1"):byte())
   game:key(32)
   t.eq(table.concat(game.last, " "), "0 1", "what was set stays")
-  game = games.new(makers.pendulum(1), { scene = scene.load "world" })
+  game = human_play.new(makers.pendulum(1), { scene = scene.load "world" })
   game:key(("5"):byte())
   t.eq(game.last[1], 2)
   game:set(1, 0.25)

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local causal_map = require "mneme.insight.episodes.causal_map"
 local cue_agent = require "tests.support.cue_agent"
-local decisions = require "mneme.envs.decisions"
+local right_actions = require "mneme.envs.right_actions"
 local readings_in_words = require "mneme.insight.measure.readings_in_words"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local readings = require "mneme.insight.measure.readings"
@@ -88,7 +88,7 @@ end
 
 t.test("each reason has a mark and words of its own", function()
   local seen = {}
-  for _, reason in ipairs(decisions.reasons) do
+  for _, reason in ipairs(right_actions.reasons) do
     t.ok(not seen[reason[3]] and not seen[reason[2]], reason[1])
     seen[reason[3]], seen[reason[2]] = true, true
   end

@@ -6,7 +6,7 @@ local envs = require "mneme.envs"
 local t = require "tests.harness"
 local devices = require "tests.gpu.device"
 
-local spaces = require "mneme.envs.spaces"
+local action_spaces = require "mneme.envs.action_spaces"
 local C = engine.C
 
 local contexts = {}
@@ -119,7 +119,7 @@ end
 
 local STEPS, SETS = 300, 64
 local function actions_for(vec, copies)
-  local space = spaces.of_vec(vec, {})
+  local space = action_spaces.of_vec(vec, {})
   local n = copies * SETS
   local actions, random, at = space:room(n), ffi.new("float[?]", n * space.size), -1
   C.mn_random_uniform(3, 0, 0, random, n * space.size)

@@ -9,7 +9,7 @@ local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local shell = require "tests.support.shell"
 local ops = require("mneme.tensor.tensor").ops
-local window_sums = require "mneme.learn.window_sums"
+local check_sensitivities = require "mneme.learn.check_sensitivities"
 
 local B = 3
 local small = { d_in = 4, d_model = 6, n_layers = 1, n_heads = 2, d_head = 4, d_ffn = 4, d_state = 3, eta = 2 }
@@ -50,10 +50,10 @@ local function check(name, case)
   local core = configured(case)
   if not core.sensitivities then return false end
   t.test(name .. ": windows with a past add up to the whole", function()
-    window_sums.holds(core, 1e-5)
-    local data = window_sums.data(core)
-    local whole = window_sums.gradients(core, data, { 29 })
-    t.ok(window_sums.apart(window_sums.gradients(core, data, { 8, 16, 24, 29 }), whole) > 1e-3, "without a past they do not")
+    check_sensitivities.holds(core, 1e-5)
+    local data = check_sensitivities.data(core)
+    local whole = check_sensitivities.gradients(core, data, { 29 })
+    t.ok(check_sensitivities.apart(check_sensitivities.gradients(core, data, { 8, 16, 24, 29 }), whole) > 1e-3, "without a past they do not")
     mn.clear_tape()
   end)
   return true
@@ -108,7 +108,7 @@ for _, case in ipairs { { "agalite" }, { "agalite", r = 5, eta = 3 }, { "agalite
     end
     local alone, declared = carried(core, windows, true), carried(core, windows, false)
     t.eq(#alone, #declared)
-    t.near(window_sums.apart(alone, declared), 0, 2e-6)
+    t.near(check_sensitivities.apart(alone, declared), 0, 2e-6)
   end)
 end
 
@@ -156,13 +156,13 @@ end
 local last = "last = function(u, done, h) return (select(2, recur(u[1], u[2], done, h))) end"
 
 t.test("a core of one's own: what it declares holds, or is refused", function()
-  window_sums.holds(core_rig.build { own("average.lua", "average.lua") }, 1e-5)
+  check_sensitivities.holds(core_rig.build { own("average.lua", "average.lua") }, 1e-5)
   for _, wrong in ipairs { { "if sense then sense(1, x) end", "" }, { "sense(1, x)", "sense(2, x)" }, { 'state = "h", count', 'state = "g", count' },
     { "count = d", "count = 2 * d" }, { last, "" }, { last, "last = function(u, done, h) return recur(u[1], u[2], done, h) end" },
     { "{ { group } }", "{ group }" }, { "{ weight = value.weight, bias = value.bias }", "{ weight = value }" },
     { "{ weight = value.weight, bias = value.bias }", "{ weight = gate.weight }" } } do
     local file = own(unpack(wrong))
-    t.fails(function() window_sums.holds(core_rig.build { file }, 1e-5) end)
+    t.fails(function() check_sensitivities.holds(core_rig.build { file }, 1e-5) end)
   end
 end)
 
@@ -170,10 +170,10 @@ t.test("a core of one's own: rows, biases and recurrences that are off by percen
   for _, wrong in ipairs { { last, "last = function(u, done, h) return (select(2, recur(u[2], u[1], done, h))) end" },
     { "{ weight = value.weight, bias = value.bias }", "{ weight = value.weight }" } } do
     local core = core_rig.build { own(unpack(wrong)) }
-    local data = window_sums.data(core)
-    local whole = window_sums.gradients(core, data, { 29 })
-    t.ok(window_sums.apart(window_sums.gradients(core, data, { 8, 16, 24, 29 }, true), whole) > 1e-2)
-    t.ok(not pcall(window_sums.holds, core, 2e-5))
+    local data = check_sensitivities.data(core)
+    local whole = check_sensitivities.gradients(core, data, { 29 })
+    t.ok(check_sensitivities.apart(check_sensitivities.gradients(core, data, { 8, 16, 24, 29 }, true), whole) > 1e-2)
+    t.ok(not pcall(check_sensitivities.holds, core, 2e-5))
   end
 end)
 files.remove_folder(dir)

@@ -5,8 +5,8 @@ local files = require "mneme.base.files"
 local look_matrix = require "tests.support.look_matrix"
 local mn = require "mneme"
 local random = require "mneme.tensor.random"
-local core_rehearsal = require "mneme.models.core_rehearsal"
-local spaces = require "mneme.envs.spaces"
+local check_own_parts = require "mneme.models.check_own_parts"
+local action_spaces = require "mneme.envs.action_spaces"
 local shell = require "tests.support.shell"
 
 local folder = shell.folder()
@@ -24,7 +24,7 @@ local function variant(name, from, to, from2, to2)
   files.write(("%s/cores/%s.lua"):format(folder, name), { text })
   return ("%s/cores/%s.lua"):format(folder, name)
 end
-local function check(core, own, resets) return core_rehearsal.check({ core = core, module = core.module }, {}, resets, own or core.file) end
+local function check(core, own, resets) return check_own_parts.check({ core = core, module = core.module }, {}, resets, own or core.file) end
 local function built(path, settings)
   settings = settings or {}
   settings.d_in = 6
@@ -90,7 +90,7 @@ end)
 
 t.test("an own torso or head that sees other steps is refused", function()
   for _, space in ipairs { { shape = { 3 }, dtype = "f32" }, { shape = { 2, 2 }, dtype = "u8", codes = 5 }, { shape = { 4, 4, 3 }, dtype = "u8" } } do
-    local env = { observation_space = space, action_space = spaces.discrete { "0", "1" } }
+    local env = { observation_space = space, action_space = action_spaces.discrete { "0", "1" } }
     local n = 1
     for _, size in ipairs(space.shape) do n = n * size end
     local function flat(x) return (x:to "f32" * 0.01):reshape(x:shape()[1], x:shape()[2], n) end
@@ -100,9 +100,9 @@ t.test("an own torso or head that sees other steps is refused", function()
       local made = mn.agent(options)
       return made, made:describe()
     end
-    core_rehearsal.check(agent {})
-    t.fails(function() core_rehearsal.check(agent { torso = function(x) return flat(x) - flat(x):mean(0, true) end }) end)
-    t.fails(function() core_rehearsal.check(agent { policy = function(y) return (y - y:mean(0, true)):slice(2, 0, 2) end }) end)
+    check_own_parts.check(agent {})
+    t.fails(function() check_own_parts.check(agent { torso = function(x) return flat(x) - flat(x):mean(0, true) end }) end)
+    t.fails(function() check_own_parts.check(agent { policy = function(y) return (y - y:mean(0, true)):slice(2, 0, 2) end }) end)
   end
 end)
 

@@ -4,7 +4,7 @@ local lfs = require "lfs"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local outcome = require("mneme.runs.run_folder").outcome
-local reference = require "mneme.envs.reference"
+local reference_scores = require "mneme.envs.reference_scores"
 local shell = require "tests.support.shell"
 
 local root = shell.root
@@ -56,7 +56,7 @@ t.test("README: what guessing gives, as the runs say it", function()
     "listops", "recall" } do
     works(("build/mneme run %s quick=1 threads=1 steps=64 run=guess/%s"):format(name, name))
     local at = dir .. "/guess/" .. name
-    local guess = reference.guess(json.decode((files.read(at .. "/config.json"))).reference) or outcome.read(at).results.commonest
+    local guess = reference_scores.guess(json.decode((files.read(at .. "/config.json"))).reference) or outcome.read(at).results.commonest
     local cell = readme:match("\n| `" .. name .. "` |[^|]*|[^|]*|([^|]*)|")
     t.eq(tonumber(cell:match "[%d.]+"), shown(guess), name .. ":" .. cell)
   end

@@ -148,7 +148,7 @@ local OTHER = {
   ["lua/mneme/commands/export.lua"] = "modules", ["lua/mneme/learn/initial_parameters.lua"] = "modules", ["lua/mneme/learn/extra_losses.lua"] = "tensor_module",
   ["lua/mneme/insight/episodes/stepper.lua"] = "agents", ["lua/mneme/lab/study/power.lua"] = "study_claims",
   ["lua/mneme/lab/study/study.lua"] = "runs", ["lua/mneme/learn/trainer.lua"] = "runs", ["lua/mneme/models/contract.lua"] = "plans tensors",
-  ["lua/mneme/models/core_rehearsal.lua"] = "plans", ["tests/commands/test_export_step.lua"] = "space_kinds",
+  ["lua/mneme/models/check_own_parts.lua"] = "plans", ["tests/commands/test_export_step.lua"] = "space_kinds",
   ["tests/gpu/test_gpu_envs.lua"] = "devices", ["tests/gpu/test_gpu_ops.lua"] = "devices",
 }
 t.test("a local that holds a module has the name of its file", function()

@@ -2,7 +2,7 @@
 -- helpful error where they do not say it; every file of docs/results is a report.
 local t = require "tests.harness"
 local files = require "mneme.base.files"
-local kept_file = require "mneme.lab.reports.kept_file"
+local archive_study = require "mneme.lab.reports.archive_study"
 local shell = require "tests.support.shell"
 local trusted_code = require "mneme.base.trusted_code"
 
@@ -81,7 +81,7 @@ t.test("what cannot be found or is not the script's says what to do, and leaves 
   refused("report small.jsonl other.jsonl", "a file of kept runs is a report by itself")
   refused("report again small.jsonl", "a file of kept runs is a report by itself")
   local seen
-  t.raises(function() kept_file.with(here .. "/small.jsonl", here .. "/small.lua", function(at) seen = at error "stop" end) end, "stop")
+  t.raises(function() archive_study.with(here .. "/small.jsonl", here .. "/small.lua", function(at) seen = at error "stop" end) end, "stop")
   t.ok(seen and not files.is_folder(seen), "the folder that it was unpacked into")
   trusted_code.folder = nil
   refused("report nowhere.jsonl", "there is no such study or run")
@@ -92,7 +92,7 @@ t.test("every file of kept runs here is found with all its runs by the settings 
   local found = 0
   for _, name in ipairs(files.list(shell.root .. "docs/results")) do
     if name:find "%.jsonl$" then
-      local script = kept_file.find(shell.root .. "docs/results/" .. name, nil, ("%s/%d"):format(here, found))
+      local script = archive_study.find(shell.root .. "docs/results/" .. name, nil, ("%s/%d"):format(here, found))
       t.ok(name:find(script:match "([^/]*)%.lua$", 1, true) == 1, name .. ": " .. script)
       found = found + 1
     end

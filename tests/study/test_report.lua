@@ -7,7 +7,7 @@ local registry = require "mneme.base.registry"
 local study_folder = require "mneme.lab.study.study_folder"
 local json = require "mneme.base.json"
 local mn = require "mneme"
-local report_texts = require "mneme.lab.study.report_texts"
+local authors_texts = require "mneme.lab.study.authors_texts"
 local shell = require "tests.support.shell"
 local report_strings = require "mneme.lab.reports.report_strings"
 
@@ -207,9 +207,9 @@ t.test("what cannot be tested or written is refused where it is declared", funct
   t.fails(function() claims.check({ { text = "", test = { "better", metric = "m", a = a, b = of_core } } }, { core = 1, size = 1 }) end)
   refused("a.core is a list", { text = "", test = { "at_least", metric = "m", a = list, value = 1 } })
   refused("unknown key of claim x", { id = "x", text = "", sauce = "" })
-  t.fails(function() report_texts.check { scpoe = "" } end)
-  t.fails(function() report_texts.check { scope = 3 } end)
-  t.raises(function() report_texts.check { hyperparameters = { { "lr" } } } end, "expected texts alone")
+  t.fails(function() authors_texts.check { scpoe = "" } end)
+  t.fails(function() authors_texts.check { scope = 3 } end)
+  t.raises(function() authors_texts.check { hyperparameters = { { "lr" } } } end, "expected texts alone")
 end)
 
 -- ---- the page ----

@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local study_folder = require "mneme.lab.study.study_folder"
-local report_texts = require "mneme.lab.study.report_texts"
+local authors_texts = require "mneme.lab.study.authors_texts"
 local report = require "mneme.lab.reports.report"
 local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
@@ -26,7 +26,7 @@ t.test("headings or keys, paragraphs or lists, sources", function()
     "a.md")
   t.eq(r.scope, "One.\n\nTwo `x`.") t.eq(r.hard[1], "first, longer") t.eq(r.hard[2], "second") t.eq(r.easy, nil) t.eq(r.setup, "here")
   t.eq(r.hyperparameters[1], "lr, gamma: paper: table 3") t.eq(r.hyperparameters[2], "optimiser (Adam (eps 1e-8)): released code, its default")
-  report_texts.check(r)
+  authors_texts.check(r)
 end)
 
 t.test("what is no such text is refused, with its line", function()
@@ -142,7 +142,7 @@ t.test("every study here says what a reviewer asks for", function()
     "probe", "memory_capacity", "gradient_blowup", "state_growth", "params_memory_ops", "table1_complexity", "fig12_latency", "memory_maze_fps",
     "xformers_scaling", "char_lm", "recall", "memory_maze", "mystery_path", "listops_scale" } do
     local source = report.source("experiments/" .. name .. ".lua")
-    for _, key in ipairs(report_texts.texts) do
+    for _, key in ipairs(authors_texts.texts) do
       local found_elsewhere = key == "model" or key == "objective" or key == "beyond" or key == "discussion" or key == "published_values"
       t.ok(found_elsewhere or source.report[key], ("%s: nothing of %s"):format(name, key))
     end

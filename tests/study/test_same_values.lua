@@ -6,9 +6,9 @@ local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
 local registry = require "mneme.base.registry"
 local script = require "mneme.runs.script"
-local select = require "mneme.lab.study.select"
+local figure_runs = require "mneme.lab.study.figure_runs"
 local shell = require "tests.support.shell"
-local space = require "mneme.lab.search.space"
+local search_space = require "mneme.lab.search.search_space"
 local sweep = require "mneme.lab.study.sweep"
 local setting_types = require "mneme.base.setting_types"
 
@@ -116,7 +116,7 @@ t.test("what no double holds is refused: as a setting, an option, a value of a l
     local cfg, schema = { core = { "gru" } }, { core = { default = { "gru" } }, list = { default = { 1 } } }
     t.fails(function() setting_types.set(cfg, schema, "core.eta", text) end)
     t.raises(function() setting_types.set(cfg, schema, "list", "1," .. text) end, "list=")
-    t.raises(function() space.new { lr = text:gsub("^%-", "") .. "..5" } end, "is too ")
+    t.raises(function() search_space.new { lr = text:gsub("^%-", "") .. "..5" } end, "is too ")
   end
   for text, n in pairs { ["0"] = 0, ["0e-400"] = 0, ["-0.0"] = 0, ["5e-324"] = 5e-324, ["1.7e308"] = 1.7e308, ["0x10"] = 16 } do
     t.eq(setting_types.parse("lr", text, 0.1), n, text)
@@ -159,11 +159,11 @@ t.test("claims, figures and references know a value in any writing", function()
       end
     end
     t.eq(claims.judge(swept, spec.claims, spec.metrics)[1].n, 5, written)
-    local pick = select.pick(swept, { "bars", y = "score", by = "a", where = { a = { 0.001 } } })
+    local pick = figure_runs.pick(swept, { "bars", y = "score", by = "a", where = { a = { 0.001 } } })
     t.eq(#pick.runs, 5, written)
     t.eq(#pick.swapped, 0)
   end
-  t.eq(select.number("300k", "steps"), 300000)
+  t.eq(figure_runs.number("300k", "steps"), 300000)
   t.ok(grid.is(grid.value("s", "1"), "1"))
   t.ok(not grid.is(grid.value("s", "1"), "1.0"))
 end)

@@ -2,9 +2,9 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local schedule = require "mneme.lab.search.schedule"
+local tuning_schedule = require "mneme.lab.search.tuning_schedule"
 local sobol = require "mneme.lab.search.sobol"
-local space = require "mneme.lab.search.space"
+local search_space = require "mneme.lab.search.search_space"
 
 local want = json.decode((files.read "tests/fixtures/search.json"))
 
@@ -32,7 +32,7 @@ t.test("shifted points fill the cube as evenly", function()
 end)
 
 t.test("ranges, whole numbers and categories", function()
-  local s = space.new { lr = "1e-5..1e-1:log", n = "2..5:int", w = "8..512:log:int", kind = { "a", "b", "c" } }
+  local s = search_space.new { lr = "1e-5..1e-1:log", n = "2..5:int", w = "8..512:log:int", kind = { "a", "b", "c" } }
   local counts = {}
   for i = 0, 99 do
     local setting = s:setting { i / 100, i / 100, i / 100, i / 100 }
@@ -47,17 +47,17 @@ t.test("ranges, whole numbers and categories", function()
   t.eq(s:point { lr = 1, n = 3, w = 8, kind = "a" }, nil)
   t.eq(s:point { lr = 1e-3, n = 3, w = 8, kind = "d" }, nil)
   t.ok(s:point { lr = 1e-5, n = 2, w = 512, kind = "c" })
-  t.ok(space.is_range "1e-5..1e-2:log" and space.is_range "-3..4" and not space.is_range "../x.lua" and not space.is_range "a,b")
+  t.ok(search_space.is_range "1e-5..1e-2:log" and search_space.is_range "-3..4" and not search_space.is_range "../x.lua" and not search_space.is_range "a,b")
   for text, why in pairs { ["2..1"] = "lower end first", ["0..1:log"] = "no 0 or less", ["1.5..3:int"] = "not whole", ["1..3:lin"] = "lin",
     ["1..2..3"] = "expected two numbers" } do
-    t.raises(space.new, why, { lr = text })
+    t.raises(search_space.new, why, { lr = text })
   end
-  t.raises(space.new, "expected a range or several values", { lr = { 1 } })
+  t.raises(search_space.new, "expected a range or several values", { lr = { 1 } })
 end)
 
 -- A tuning of a function, as `measure` gives it.
 local function tuned(s, o, measure)
-  local proposals = schedule.start(s, o)
+  local proposals = tuning_schedule.start(s, o)
   local function score(from)
     for i = from, #proposals do
       local p = proposals[i]
@@ -67,13 +67,13 @@ local function tuned(s, o, measure)
   end
   score(1)
   local n = #proposals
-  schedule.finish(s, o, proposals)
+  tuning_schedule.finish(s, o, proposals)
   score(n + 1)
-  return schedule.best(o, proposals), proposals, n
+  return tuning_schedule.best(o, proposals), proposals, n
 end
 
 t.test("a budget is spent to the last trial, no setting has a seed twice, and the script's own setting comes first", function()
-  local s = space.new { lr = "1e-5..1e-1:log", kind = { "a", "b" } }
+  local s = search_space.new { lr = "1e-5..1e-1:log", kind = { "a", "b" } }
   for trials = 2, 40, 3 do
     for seeds = 1, math.min(3, trials) do
       local n, seen, own = 0, {}, { lr = "0.001", kind = "b" }
@@ -92,11 +92,11 @@ t.test("a budget is spent to the last trial, no setting has a seed twice, and th
 end)
 
 t.test("settings of the start depend on no result, and the best of them get further seeds", function()
-  local s = space.new { x = "0..1", y = "0..1" }
+  local s = search_space.new { x = "0..1", y = "0..1" }
   local o = { trials = 20, seeds = 1, top = 2, seed = 4, first_seed = 1001 }
   local best, all, n = tuned(s, o, function(v) return -(tonumber(v.x) - 0.3) ^ 2 - (tonumber(v.y) - 0.6) ^ 2 end)
-  t.eq(n, schedule.settings(o))
-  for i, p in ipairs(schedule.start(s, o)) do
+  t.eq(n, tuning_schedule.settings(o))
+  for i, p in ipairs(tuning_schedule.start(s, o)) do
     t.eq(json.encode(p.values), json.encode(all[i].values))
     local d, b = {}, best[1].values
     for k, v in ipairs { p.values, b } do d[k] = (v.x - 0.3) ^ 2 + (v.y - 0.6) ^ 2 end
@@ -109,7 +109,7 @@ t.test("picks near an end of their range are counted, those of lists and of the 
   local picks = {}
   for i, lr in ipairs { "1e-5", "1.1e-5", "3e-4", "9e-3" } do picks[i] = { lr = lr, n = i == 1 and "32" or "17", by = "linear" } end
   local found = {}
-  for _, line in ipairs(space.crowded(space.text { lr = "1e-5..1e-2:log", n = "1..32:int", by = { "linear", "constant" } }, picks)) do
+  for _, line in ipairs(search_space.crowded(search_space.text { lr = "1e-5..1e-2:log", n = "1..32:int", by = { "linear", "constant" } }, picks)) do
     local name, count, where, range = line:match "^(%S+): (%d) of 4 picks? %l+ near the (%l+) end of (%S+)$"
     found[#found + 1] = { name, tonumber(count), where, range }
   end
@@ -117,7 +117,7 @@ t.test("picks near an end of their range are counted, those of lists and of the 
 end)
 
 t.test("a setting that always fails is the worst, and is not picked", function()
-  local s = space.new { x = "0..1" }
+  local s = search_space.new { x = "0..1" }
   local best = tuned(s, { trials = 16, seeds = 1, top = 1, seed = 2, first_seed = 1 }, function(v)
     return tonumber(v.x) <= 0.5 and tonumber(v.x) or false
   end)

@@ -271,12 +271,12 @@ t.test("counts of seeds that solve it, and their curve, take a run that failed a
     r.name = ("core=long,seed=%d"):format(r.seed)
     point[i] = study_folder.run(r)
   end
-  local figure_texts = require "mneme.lab.study.figure_texts"
+  local figure_captions = require "mneme.lab.study.figure_captions"
   t.ok(aggregate.solved_of({ 1, 1, 1, 1, 1 }, point, 0.97):find "solved by 5 of 10 seeds")
   t.eq(aggregate.solved_of({}, {}, 0.97), nil)
   local missing = {}
   local groups = { { name = "long", runs = point } }
-  local fig, counts = solved_curves({ groups = groups, missing = missing }, { solved = 0.97 }, { y = "score" }, { words = figure_texts, styles = {} })
+  local fig, counts = solved_curves({ groups = groups, missing = missing }, { solved = 0.97 }, { y = "score" }, { words = figure_captions, styles = {} })
   local y = fig.lines[1].y
   t.near(y[#y], 0.5, 1e-12) t.eq(counts[1], 10) t.eq(next(missing), nil, "they are not left out")
 end)

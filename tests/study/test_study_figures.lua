@@ -357,7 +357,7 @@ t.test("heat maps of axes and of series, whose rows are numbered as people count
   local _, low, high = require("mneme.lab.study.aggregate").interval(values("gru", 40, { 1, 3 }), "mean", spec.metrics.score.range)
   t.near(fig.low[1][2], low, 1e-12) t.near(fig.high[1][2], high, 1e-12)
   t.ok(fig.note:find("95 % interval", 1, true), fig.note)
-  t.ok(require("mneme.insight.figures.data").csv(fig):find("^[^\n]*,low,high\n"), "as CSV")
+  t.ok(require("mneme.insight.figures.figure_csv").csv(fig):find("^[^\n]*,low,high\n"), "as CSV")
   fig = figure.new(whole, spec, { "heat", y = "probe", x = "step", by = "head", where = { corridor = "20", core = "gru" } })
   t.eq(table.concat(fig.y.categories, " "), "head 9 head 10") t.eq(table.concat(fig.x.categories, " "), "1 2")
   near_all(fig.cells[1], { 0.3, 0.2 })

@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local study_folder = require "mneme.lab.study.study_folder"
-local tuning_journal = require "mneme.lab.study.tuning_journal"
+local tuning_picks = require "mneme.lab.study.tuning_picks"
 local json = require "mneme.base.json"
 local shell = require "tests.support.shell"
 local stats = require "mneme.stats"
@@ -65,7 +65,7 @@ t.test("each memory has the same trials, the best runs with fresh seeds, and the
   end
   local function count(list) local n = 0 for _ in pairs(list) do n = n + 1 end return n end
   t.eq(count(trials.gru), 10) t.eq(count(trials.lstm), 10) t.eq(count(fresh.gru), 2)
-  local tuned = tuning_journal.tuned(path "a")
+  local tuned = tuning_picks.tuned(path "a")
   for _, point in ipairs(tuned.points) do
     t.eq(point.trials, 10)
     t.ok(tonumber(point.picks[1].values.lr) < 0.1, "what fails is not picked")
@@ -96,7 +96,7 @@ t.test("killed at every run, with and without the run itself, it proposes and pi
     t.eq(status, 0, said)
     t.ok(killed > (itself == "" and 20 or 8), killed .. " times killed")
     t.eq(proposals("killed" .. itself), reference)
-    t.eq(json.encode(tuning_journal.tuned(path("killed" .. itself)).points), json.encode(tuning_journal.tuned(path "a").points))
+    t.eq(json.encode(tuning_picks.tuned(path("killed" .. itself)).points), json.encode(tuning_picks.tuned(path "a").points))
     files.remove_folder(path "killing")
   end
   os.remove(path "marks")
@@ -127,7 +127,7 @@ t.test("a study that tunes: trials first, then its own seeds with what was picke
     tune = { lr = "1e-5..1:log", budget = "10x20", quick = { budget = "5" } }, metrics = { score = { "score", solved = 0.4 } },]])) })
   local said, status = mneme "sweep tuned.lua estimate=0"
   t.eq(status, 0, said)
-  local tuned, scores = tuning_journal.tuned(path "runs/tuned"), { gru = {}, lstm = {} }
+  local tuned, scores = tuning_picks.tuned(path "runs/tuned"), { gru = {}, lstm = {} }
   for _, run in ipairs(study_folder.load(path "runs/tuned").runs) do
     t.ok(run.seed <= 2)
     local point = tuned.points[run.labels.core == "gru" and 1 or 2]
@@ -169,7 +169,7 @@ t.test("a file of a study that tunes has its picks: imported, nothing is tuned a
   said, status = mneme "sweep tuned.lua run=taken seeds=3 estimate=0"
   t.eq(status, 0, said)
   t.eq(#marks(), 2)
-  local tuned = tuning_journal.tuned(path "taken")
+  local tuned = tuning_picks.tuned(path "taken")
   for _, run in ipairs(study_folder.load(path "taken").runs) do
     t.eq(run:info().config.lr, tonumber(tuned.points[run.labels.core == "gru" and 1 or 2].picks[1].values.lr))
   end
@@ -192,7 +192,7 @@ t.test("what an imported file has no tuning of is tuned here, and the rest is ta
   said, status = mneme "sweep tuned.lua import=half.jsonl run=whole estimate=0"
   t.eq(status, 0, said)
   for _, line in ipairs(marks()) do t.ok(line:find "core=lstm", line) end
-  local half, whole = tuning_journal.tuned(path "half"), tuning_journal.tuned(path "whole")
+  local half, whole = tuning_picks.tuned(path "half"), tuning_picks.tuned(path "whole")
   t.eq(json.encode(whole.points[1]), json.encode(half.points[1]))
   t.eq(whole.points[2].name, "core=lstm") t.eq(#whole.points, 2) t.eq(whole.points[2].trials, half.points[1].trials)
   said, status = mneme "sweep tuned.lua run=whole estimate=0"
@@ -215,7 +215,7 @@ t.test("tune: what a study cannot mean; low may be good", function()
     [[title = "low", tune = { lr = "1e-5..1:log", budget = "12", by = "other", minimise = true },]])) })
   local said, status = mneme "sweep low.lua core=gru estimate=0"
   t.eq(status, 0, said)
-  t.ok(tonumber(tuning_journal.tuned(path "runs/low").points[1].picks[1].values.lr) < 1e-4, said)
+  t.ok(tonumber(tuning_picks.tuned(path "runs/low").points[1].picks[1].values.lr) < 1e-4, said)
 end)
 
 files.remove_folder(here)

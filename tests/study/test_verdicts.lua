@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local claims = require "mneme.lab.study.claims"
 local files = require "mneme.base.files"
 local study_folder = require "mneme.lab.study.study_folder"
-local kept_file = require "mneme.lab.reports.kept_file"
+local archive_study = require "mneme.lab.reports.archive_study"
 local report = require "mneme.lab.reports.report"
 
 -- The section that links to a file.
@@ -17,7 +17,7 @@ end
 
 -- How many claims come out as each verdict.
 local function judged(file)
-  return kept_file.with("docs/results/" .. file, nil, function(at, path)
+  return archive_study.with("docs/results/" .. file, nil, function(at, path)
     local study, source, count = study_folder.load(at), report.source(path), { holds = 0, fails = 0, undecided = 0 }
     study_folder.add_means(study, source.spec)
     for _, v in ipairs(claims.judge(study, source.spec.claims, source.spec.metrics)) do

@@ -4,7 +4,7 @@ local t = require "tests.harness"
 local C = require("mneme.base.engine").C
 local frames = require "mneme.insight.episodes.frames"
 local mn = require "mneme"
-local part_map = require "mneme.insight.episodes.part_map"
+local map_display = require "mneme.insight.episodes.map_display"
 local scene = require "mneme.insight.view.scene"
 local stepper = require "mneme.insight.episodes.stepper"
 local readings = mn.measure.readings_of_frame
@@ -23,7 +23,7 @@ end
 -- worth: how much of the fact is read, default all.
 local function drawn(name, frame, fact, list, worth)
   local real_job, real_episode, real_worth, real_map, found = readings.job, readings.episode, readings.worth, readings.map, {}
-  readings.map = function() return part_map.new { title = "", steps = {}, rows = {}, cells = {}, note = "" } end
+  readings.map = function() return map_display.new { title = "", steps = {}, rows = {}, cells = {}, note = "" } end
   readings.worth = function() return worth or 1 end
   readings.job = function() return { facts = { { name = fact, kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
   readings.episode = function() return { [frame.step] = { list = list } } end
@@ -128,8 +128,8 @@ t.test("tmaze: each cell is lit once, by what was said there last, and the agent
     last[entry.x] = { p = entry.step < 7 and p or 0.5 }                -- of the part in use, to step 7; then of all of the memory
   end
   local rows = { { word = "all", text = "all" }, { word = "layers.0.head.1", text = "layer 0, head 1", layer = 0, head = 1 } }
-  readings.map = function() return part_map.new { title = "", key = "p", floor = 1, steps = steps, rows = rows, cells = cells, value = "", at = "" } end
-  frame.known = function() return part_map.new { key = "loss", floor = 0.2, steps = steps, rows = rows, cells = causes, test = {} } end
+  readings.map = function() return map_display.new { title = "", key = "p", floor = 1, steps = steps, rows = rows, cells = cells, value = "", at = "" } end
+  frame.known = function() return map_display.new { key = "loss", floor = 0.2, steps = steps, rows = rows, cells = causes, test = {} } end
   readings.job = function() return { facts = { { name = "cue", kind = "class" } }, done = true, parts = { { word = "all", at = 1 } }, steps = { 0 } } end
   local real_worth, real_episode = readings.worth, readings.episode
   readings.worth, readings.episode = function() return 1 end, function() return {} end

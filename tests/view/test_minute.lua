@@ -3,7 +3,7 @@
 -- MNEME_RECORD=docs/figures/minute.gif MNEME_RECORD_RUN=runs/NAME makes a film of the walk, at the pace of a person, from that viewer: no window, so that
 -- a busy machine makes the same film; with 64 colours by ffmpeg's palettegen and paletteuse it is half as large.
 local ffi = require "ffi"
-local addresses = require "mneme.insight.view.addresses"
+local moment_links = require "mneme.insight.view.moment_links"
 local engine = require "mneme.base.engine"
 local t = require "tests.harness"
 local chromium = require "tests.support.chromium"
@@ -188,7 +188,7 @@ end
 function InBrowser:shows(twin)
   local fd = http.send(self.port, http.text("GET", "/page?after=0", { Host = "localhost", ["X-Token"] = self.token }))
   return select(2, http.answer(fd)) == episode_data.page(viewer_rig.painter, { title = twin.v.title .. " - Mneme",
-    address = addresses.write(twin.v:address()) })
+    address = moment_links.write(twin.v:address()) })
 end
 
 function InBrowser:move(x, y) self.page:pointer(x, y) end

@@ -1,8 +1,8 @@
 -- test_moments.lua -- addresses of moments, which open the same page in another viewer; the search for episodes; pins, which stay with the run.
 local t = require "tests.harness"
 local action_keys = require "mneme.insight.view.action_keys"
-local addresses = require "mneme.insight.view.addresses"
-local conditions = require "mneme.insight.view.conditions"
+local moment_links = require "mneme.insight.view.moment_links"
+local search_conditions = require "mneme.insight.view.search_conditions"
 local files = require "mneme.base.files"
 local scene = require "mneme.insight.view.scene"
 local score_effects = require "mneme.insight.view.score_effects"
@@ -26,8 +26,8 @@ local function open(o, ...)
   function r.paint() painter:draw((v:page()), select(2, v:page()), 640, 480) end
   function r.type(text) for c in text:gmatch "." do v:key(c:byte(), 0, r.paint) end end
   function r.enter() v:key(action_keys.ENTER, 0, r.paint) end
-  function r.link() return addresses.write(v:address()) end
-  function r.go(link) v:go(addresses.read(link), 0) end
+  function r.link() return moment_links.write(v:address()) end
+  function r.go(link) v:go(moment_links.read(link), 0) end
   return r
 end
 
@@ -43,13 +43,13 @@ end
 
 t.test("an address is read as it was written, whatever is in it, and nothing else is taken from it", function()
   local odd = "a b&c=d#e/ü%<script>,+"
-  t.eq(addresses.read(addresses.write { { "run", odd }, { "no", nil }, { "off", false }, { "step", 18 } }).run, odd)
-  t.eq(addresses.write { { "run", odd }, { "step", 18 } }:find "[^%w%%&=/,+._~:-]", nil, "a browser changes none of it")
+  t.eq(moment_links.read(moment_links.write { { "run", odd }, { "no", nil }, { "off", false }, { "step", 18 } }).run, odd)
+  t.eq(moment_links.write { { "run", odd }, { "step", 18 } }:find "[^%w%%&=/,+._~:-]", nil, "a browser changes none of it")
   for _, bad in ipairs { "", "&&&", "=", "step", "step=", "step=x", "step=-1", "step=1e5", "step=0x10", "step=99999999999999999999", "%%%", "step=%zz",
     "=5" } do
-    t.eq(addresses.whole(addresses.read(bad).step), nil, bad)
+    t.eq(moment_links.whole(moment_links.read(bad).step), nil, bad)
   end
-  t.eq(addresses.whole "18", 18)
+  t.eq(moment_links.whole "18", 18)
   local a = open({}, run)
   a.go "episode=1&step=2"
   local link = a.link()
@@ -189,7 +189,9 @@ end)
 
 t.test("conditions: words, equal values however they are written, and numbers", function()
   local values = { lr = 0.001, name = "gru", n = 5 }
-  local function met(text) return conditions.met(conditions.read(text), function(key) return values[key] end, function(word) return word == "yes" end) end
+  local function met(text)
+    return search_conditions.met(search_conditions.read(text), function(key) return values[key] end, function(word) return word == "yes" end)
+  end
   for text, wanted in pairs { [""] = true, yes = true, no = false, ["lr=1e-3"] = true, ["lr=0.0010"] = true, ["lr<0.002 yes"] = true, ["lr>0.002"] = false,
     ["name=gru"] = true, ["name=lstm"] = false, ["name<3"] = false, ["other=1"] = false, ["other<1"] = false, ["n>4 n<6"] = true, ["n>4 n<5"] = false,
     ["n<x"] = false } do t.eq(met(text), wanted, text) end

@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local action_keys = require "mneme.insight.view.action_keys"
-local games = require "mneme.insight.view.games"
+local human_play = require "mneme.insight.view.human_play"
 local arguments = require "mneme.commands.arguments"
 local play = require "mneme.commands.play"
 local scene_rig = require "tests.support.scene_rig"
@@ -41,7 +41,7 @@ for _, e in ipairs(envs.list()) do
       t.ok(labels[i] ~= "", names[i] .. " has no label")
       t.ok(reached[i - 1] or typed, names[i] .. " has no key")
     end
-    local game = games.new(env, { scene = scene.load "world" })
+    local game = human_play.new(env, { scene = scene.load "world" })
     for k = 1, 30 do
       for pressed in pairs(action_of) do game:key(pressed) end
       if typed then
@@ -72,7 +72,7 @@ t.test("keys: usual names, numbers for the rest, typed numbers where there are m
   t.ok(typed and numbers[52] == "51")
   local env = envs.new { observation = { 1 }, actions = many, num_envs = 1, reset = function() return { 0 } end,
     step = function(_, action) return { action }, action end }
-  local game = games.new(env, { scene = scene.load "world" })
+  local game = human_play.new(env, { scene = scene.load "world" })
   for _, word in ipairs { "4", "7", "backspace", "2", "enter", "9", "9", "enter", "enter" } do game:key(key(word)) end
   t.eq(game.ret, 42)
   t.eq(game.step, 1, "99 and nothing are no actions")
@@ -93,7 +93,7 @@ t.test("a gamepad: the arrows' actions by its directions, others by A, B, X, Y, 
 end)
 
 t.test("the page names the keys of what was used last; start begins anew", function()
-  local game = games.new(envs.new("tmaze_bakker", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = human_play.new(envs.new("tmaze_bakker", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   local function label(i) return select(2, game:page()).keys[i] end
   t.eq(label(1), "↑ w")
   game:key(key "pad_y")
@@ -107,7 +107,7 @@ end)
 
 t.test("a click on an action does it; one anywhere after the end goes on", function()
   local painter = scene.painter()
-  local game = games.new(envs.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = human_play.new(envs.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   game.canvas = painter.view
   local function click(name, button)
     local what, frame = game:page()
@@ -131,7 +131,7 @@ t.test("a click on an action does it; one anywhere after the end goes on", funct
 end)
 
 t.test("an episode: moves, its end, the next one, a new one, quit", function()
-  local game = games.new(envs.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = human_play.new(envs.new("tmaze", { corridor = 3, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   local function status() return select(2, game:page()).status end
   local turn = game.env:truth(0).cue == 0 and "up" or "down"
   game:key(key "right") game:key(key "right")
@@ -174,7 +174,7 @@ t.test("mneme play with keys and without a window: outcome, picture, record", fu
   t.ok(command("tmaze", "keys=up,right"):find "no episode has ended; 2 steps")
   t.eq(command("repeat_first", "seed=2", "keys=clubs,2*hearts"), command("repeat_first", "seed=2", "keys=3,4,4"))   -- by name, by key
   files.write(path "map.txt", { "#####\n#S.G#\n#####\n" })
-  local game = games.new(envs.new("minesweeper", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })     -- numbers, one key each
+  local game = human_play.new(envs.new("minesweeper", { num_envs = 1, seed = 3 }), { scene = scene.load "world" })     -- numbers, one key each
   for _, action in ipairs { 0, 5, 3, 12 } do game:move(action) end
   for _, keys in ipairs { "0,5,3,12", "0,enter,5,enter,3,12" } do
     t.ok(command("minesweeper", "seed=3", "keys=" .. keys):find(("%d steps, return %+.2f"):format(game.step, game.ret), 1, true), keys)
@@ -222,7 +222,7 @@ end)
 
 t.test("a window without keys sleeps: nothing is painted twice (SDL's dummy driver)", function()
   setenv("SDL_VIDEODRIVER", "dummy")
-  local game = games.new(envs.new("tmaze", { num_envs = 1 }), { scene = scene.load "world" })
+  local game = human_play.new(envs.new("tmaze", { num_envs = 1 }), { scene = scene.load "world" })
   local pages, looks = 0, 0
   local client = { period = 0.05, dirty = true, page = function() pages = pages + 1 return game:page() end, key = function() end }
   client.tick = function() looks = looks + 1 if looks == 8 then error("enough", 0) end end

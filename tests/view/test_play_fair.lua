@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local t = require "tests.harness"
 local envs = require "mneme.envs"
-local games = require "mneme.insight.view.games"
+local human_play = require "mneme.insight.view.human_play"
 local json = require "mneme.base.json"
 local action_keys = require "mneme.insight.view.action_keys"
 local scene_rig = require "tests.support.scene_rig"
@@ -49,7 +49,7 @@ end
 
 -- Every state of some short episodes: f(env, observation in bytes).
 local function visit(env, seeds, steps, f)
-  local game = games.new(env, { scene = scene.load "world" })
+  local game = human_play.new(env, { scene = scene.load "world" })
   for seed = 1, seeds do
     game:restart(seed)
     for step = 0, steps do
@@ -81,7 +81,7 @@ for _, e in ipairs(envs.list()) do
       end)
       -- facts that can be changed from outside, where the agent does not see it
       local env = envs.new(e.name, settings)
-      local game = games.new(env, { scene = scene.load "world" })
+      local game = human_play.new(env, { scene = scene.load "world" })
       game:move(#game.names - 1)
       for _, fact in ipairs(env.settable) do
         for _, value in ipairs { fact.lo, fact.hi } do
@@ -114,7 +114,7 @@ for _, e in ipairs(envs.list()) do
     local rules = envs.new(e.name, { num_envs = 1 }).rules
     t.ok(rules and #rules > 40 and #rules < 260, "one sentence of rules")
     t.ok(rules:find "%.$" and not rules:find "[%.%?!] ", rules)
-    local game = games.new(envs.new(e.name, { num_envs = 1 }), { scene = scene.load "world" })
+    local game = human_play.new(envs.new(e.name, { num_envs = 1 }), { scene = scene.load "world" })
     local what, frame = game:page()
     painter:draw(what, frame, 1280, 800)
     t.ok(scene_rig.place_of(painter.view, rules:match "^%S+ %S+ %S+", true), "the page does not say: " .. rules)
@@ -126,7 +126,7 @@ t.test("every scene draws a game, and none of them shows what the cue was", func
     local env = envs.new("tmaze", { num_envs = 1, corridor = 5, distractors = 0 })
     local shown = {}
     for _, cue in ipairs { "up", "down" } do
-      local game = games.new(env, { scene = scene.load(name) })
+      local game = human_play.new(env, { scene = scene.load(name) })
       game:restart(4)
       env:set(0, "cue", cue, game.obs)
       game:move(3)
@@ -138,7 +138,7 @@ end)
 
 t.test("Tab shows the true state, and the card says so; r is the same episode, n another", function()
   local env = envs.new("memory_maze", { num_envs = 1, time_limit = 3, seed = 8 })
-  local game = games.new(env, { scene = scene.load "world" })
+  local game = human_play.new(env, { scene = scene.load "world" })
   local fair, first = page(game), json.encode(env:truth(0))
   game:key(TAB)
   t.ok(page(game) ~= fair and select(2, game:page()).truth.layout, "the maze from above")
@@ -163,7 +163,7 @@ end)
 
 -- Plays with full knowledge; the return.
 local function oracle(env, choose)
-  local game = games.new(env, { scene = scene.load "world" })
+  local game = human_play.new(env, { scene = scene.load "world" })
   while #game.results == 0 do game:move(choose(env:truth(0), game)) end
   return game.results[1].ret
 end
@@ -172,7 +172,7 @@ t.test("perfect play: who knows the answer gets the return that an environment d
   local tried = 0
   for _, e in ipairs(envs.list()) do
     local env = envs.new(e.name, { num_envs = 1, seed = 3 })
-    local game = games.new(env, { scene = scene.load "world" })
+    local game = human_play.new(env, { scene = scene.load "world" })
     local truth = game.open_frame.truth
     local best = (env.reference or {}).best_return
     if truth.answer and best and env.reference.best == 1 then
@@ -196,14 +196,14 @@ t.test("environments of scripts: see draws what is observed; without it, numbers
   local looks = {}
   for seed = 1, 8 do
     spec.seed = seed
-    local game = games.new(envs.new(spec), { scene = scene.load "world" })
+    local game = human_play.new(envs.new(spec), { scene = scene.load "world" })
     looks[page(game)] = true
     t.ok(not game.fair_frame.blind)
   end
   local first = next(looks)
   t.eq(next(looks, first), nil, "one picture, whatever is hidden")
   spec.see = nil
-  local game = games.new(envs.new(spec), { scene = scene.load "world" })
+  local game = human_play.new(envs.new(spec), { scene = scene.load "world" })
   t.ok(game.fair_frame.blind and #page(game) > 0)
   for key, wrong in pairs { see = 3, rules = {}, best = "1", chance = {} } do
     t.raises(function() envs.new { observation = { 1 }, actions = 1, reset = spec.reset, step = spec.step, [key] = wrong } end, key .. " is a")

@@ -7,7 +7,7 @@ local t = require "tests.harness"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local envs = require "mneme.envs"
-local games = require "mneme.insight.view.games"
+local human_play = require "mneme.insight.view.human_play"
 local mn = require "mneme"
 local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
@@ -159,7 +159,7 @@ end)
 
 t.test("in a game, a click on what is named like an action takes it", function()
   local env = mn.env("concentration", { num_envs = 1, seed = 3 })
-  local played = games.new(env, { scene = scene.load "world" })
+  local played = human_play.new(env, { scene = scene.load "world" })
   local by = scene.painter()
   played.canvas = by.view
   local taken = {}

@@ -154,11 +154,11 @@ t.test("an address opens a run of the table, or its filter and order, and nothin
   r.type "core=gru"
   r.v:go({ filter = "run-19", sort = "score" }, 0)
   t.eq(#r.v.rows, 10) t.eq(r.v.rows[1].name, "run-199")
-  local said = require("mneme.insight.view.addresses").write(r.v:address())
+  local said = require("mneme.insight.view.moment_links").write(r.v:address())
   t.eq(said, "filter=run-19&sort=score")
   r.v:go({ run = "run-014", episode = "3" }, 0)
   t.eq(r.opened[1].path, folder .. "/run-014")
-  t.eq(require("mneme.insight.view.addresses").write(r.v:address()), "run=run-014")
+  t.eq(require("mneme.insight.view.moment_links").write(r.v:address()), "run=run-014")
   r.v:go({ run = "run-015,run-016" }, 0)
   t.eq(r.opened[2].path, folder .. "/run-015," .. folder .. "/run-016")
   for _, bad in ipairs { "../run-014", "/etc", "run-014/", "run-999", "run-1,run-2,run-3", "." } do

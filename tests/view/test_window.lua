@@ -8,7 +8,7 @@ local engine = require "mneme.base.engine"
 local envs = require "mneme.envs"
 local random_stepper = require "tests.support.random_stepper"
 local files = require "mneme.base.files"
-local games = require "mneme.insight.view.games"
+local human_play = require "mneme.insight.view.human_play"
 local frames = require "mneme.insight.episodes.frames"
 local scene_rig = require "tests.support.scene_rig"
 local scene = require "mneme.insight.view.scene"
@@ -405,7 +405,7 @@ end)
 
 on_screen("mneme play: clicks on actions are steps, Esc ends it", function(screen)
   local words = "tmaze corridor=5 seed=3"
-  local game = games.new(envs.new("tmaze", { corridor = 5, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
+  local game = human_play.new(envs.new("tmaze", { corridor = 5, num_envs = 1, seed = 3 }), { scene = scene.load "world" })
   local turn, what, frame = game.env:truth(0).cue == 0 and "up" or "down", game:page()
   painter:paint(what, frame, 1280, 800)
   local place = {}                                 -- where each action is clicked: the same page, drawn here
@@ -431,7 +431,7 @@ for _, walk in ipairs {
   local name = walk.name
   on_screen("mneme play " .. name .. ": its keys gather and make, Tab shows what was achieved, the end is said", function(screen)
     local keys = { Left = lib.MN_KEY_LEFT, Up = lib.MN_KEY_UP, Tab = 9 }
-    local game = games.new(envs.new(name, { num_envs = 1, seed = walk.seed, time_limit = 12 }), { scene = scene.load "world" })
+    local game = human_play.new(envs.new(name, { num_envs = 1, seed = walk.seed, time_limit = 12 }), { scene = scene.load "world" })
     local wait = start(("play %s seed=%d time_limit=12"):format(name, walk.seed))
     local at = screen:window "Mneme"
     local function both(words)                     -- what the window shows after these keys: the same page, drawn here

@@ -3,7 +3,7 @@ local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local tables = require "mneme.base.tables"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
 
@@ -92,7 +92,7 @@ function engine.open(device, threads)
     return ctx
   end
   ctx = C.mn_ctx_new(device or "cpu", threads or 0)
-  if ctx == nil then errors.usage(ffi.string(C.mn_error(nil)), device and meanings.hint("device =", device)) end
+  if ctx == nil then errors.usage(ffi.string(C.mn_error(nil)), device and did_you_mean.hint("device =", device)) end
   engine.ctx, engine.device = ctx, device or "cpu"   -- never freed: finalizers of leaves may run until the end
   return ctx
 end

@@ -2,7 +2,7 @@
 -- An error raised inside this library names the line of the user's script that led to it, because that
 -- is the line to change.  It carries the exit status, which only the place of failure knows.
 local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 local tables = require "mneme.base.tables"
 
 local errors = {
@@ -10,9 +10,9 @@ local errors = {
   beside = nil,            -- what every error says besides, as it may be its cause: a run's code that has changed
 }
 
--- What was probably meant, where code fails as it does for those who come from Python or C: lua_traps.lua, once an error asks.
+-- What was probably meant, where code fails as it does for those who come from Python or C: lua_mistakes.lua, once an error asks.
 local traps = setmetatable({}, { __index = function(t, key)
-  for name, f in pairs(require("mneme.base.lua_traps")(errors)) do t[name] = f end
+  for name, f in pairs(require("mneme.base.lua_mistakes")(errors)) do t[name] = f end
   return rawget(t, key)
 end })
 errors.traps = traps
@@ -188,11 +188,11 @@ end
 ---@param where string? "file:line" instead of the user's line
 function errors.unknown(what, name, known, others, where)
   name = tostring(name)
-  local field = meanings.hint(what, name, known)
+  local field = did_you_mean.hint(what, name, known)
   local head = field and what:find "^setting of %l" and field:match "^write ([%a_]+)="
-  if head and not tables.has(known, head) and not tables.has(others or {}, head) then field = meanings.hint(what, head) end
+  if head and not tables.has(known, head) and not tables.has(others or {}, head) then field = did_you_mean.hint(what, head) end
   local near = not field and (errors.nearest(name, known) or others and errors.nearest(name, others)) or nil
-  local guess = near and ("; did you mean '%s'%s?"):format(near, meanings.shown(what, near, errors.about)) or ""
+  local guess = near and ("; did you mean '%s'%s?"):format(near, did_you_mean.shown(what, near, errors.about)) or ""
   local of, thing = what:match "^(.*: )(.+)$"
   errors.raise(("%sunknown %s '%s'%s"):format(of or "", thing or what, name, guess), { status = 2, where = where,
     hint = field or not near and #known > 0 and "known: " .. table.concat(known, " ") or nil })
@@ -236,7 +236,7 @@ end
 -- ---- the name of which a word is a slip of the keyboard: "corridr" -> "corridor" ----
 
 -- Only the same word counts: its parts one by one, the same first letter, the same digits.  Another word of few other letters, such as max_steps
--- for num_steps, is another thing, and has its entry in field_words.lua or none.
+-- for num_steps, is another thing, and has its entry in names_elsewhere.lua or none.
 
 -- Edits (insert, delete, change, swap neighbours) that turn a into b.
 local function distance(a, b)

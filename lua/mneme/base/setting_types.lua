@@ -3,7 +3,7 @@
 -- { "gru", d_in = 16 }, whose first item is the name; or a group, a table of further settings.
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 
@@ -54,7 +54,7 @@ values.switches = { ["1"] = true, ["true"] = true, yes = true, on = true, ["0"] 
 local function meant(key, text)
   local own = key:match "^core%.(.*)"
   if text:find("..", 1, true) then return "several values, with commas between, and ranges are for mneme sweep" end
-  return meanings.hint(key .. " =", text) or meanings.shown(own and "key of core " or "setting", own or key, errors.about):match "^ %((.*)%)$"
+  return did_you_mean.hint(key .. " =", text) or did_you_mean.shown(own and "key of core " or "setting", own or key, errors.about):match "^ %((.*)%)$"
 end
 
 local function bad(key, text, expected, hint)

@@ -2,7 +2,7 @@
 -- The width is asked for whenever it is needed, so a window that was resized (SIGWINCH) counts from the next line on.
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
-local shell_word = lazy "mneme.base.shell_word"
+local shell_quote = lazy "mneme.base.shell_quote"
 local tables = require "mneme.base.tables"
 
 ffi.cdef [[
@@ -114,7 +114,7 @@ local program                                     -- as it was called, where tha
 ---The program was called by this name: commands in messages are printed with it, so that they can be pasted.
 ---@param name string? argv[0]
 function terminal.called(name)
-  if name and name ~= "mneme" then program = shell_word(name) end
+  if name and name ~= "mneme" then program = shell_quote(name) end
 end
 
 ---"mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
@@ -168,7 +168,7 @@ local next_step = { silent = false }             -- silent: this process is one 
 function next_step.note(...)
   if next_step.silent then return end
   local list = tables.map({ ... }, function(command)
-    return "mneme " .. (type(command) == "table" and table.concat(tables.map(command, function(word) return shell_word(word) end), " ") or command)
+    return "mneme " .. (type(command) == "table" and table.concat(tables.map(command, function(word) return shell_quote(word) end), " ") or command)
   end)
   io.stdout:flush()
   terminal.note("next: " .. table.concat(list, "  or  "))

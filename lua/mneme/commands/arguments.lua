@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 local options = require "mneme.commands.options"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
@@ -14,7 +14,7 @@ local arguments = {}
 
 -- ---- words ----
 
--- Switches that every script has; a script's own are known when it is read (runs/given_words.lua).
+-- Switches that every script has; a script's own are known when it is read (runs/given_settings.lua).
 local function switches_of_scripts()
   local switches = { debug = true, profile = true }
   for _, s in ipairs(require("mneme.runs.config").standard) do switches[s[1]] = type(s[2]) == "boolean" or switches[s[1]] end
@@ -46,9 +46,9 @@ local function missing(word)
     local n = each:sub(1, #name + 1) == name .. "-" and tonumber(each:sub(#name + 2):match "^%d+$")
     if n and n > last then near, last = each, n end
   end
-  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or meanings.hint("setting of runs", word)
+  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or did_you_mean.hint("setting of runs", word)
   local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
-  newest = newest and require "mneme.base.shell_word"(newest.path)
+  newest = newest and require "mneme.base.shell_quote"(newest.path)
   errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
     or newest and (newests[name] and "did you mean the newest, %s?" or "the newest is %s; mneme list runs"):format(newest) or "mneme list runs")
 end
@@ -169,7 +169,7 @@ end
 -- An option that there is not: what another program's word means, or the nearest one with its meaning.
 local function unknown(command, key, own)
   local what, names = ("setting of %s"):format(command.name), options.names(command)
-  local near = not meanings.hint(what, key) and errors.nearest(key, names)
+  local near = not did_you_mean.hint(what, key) and errors.nearest(key, names)
   if near then errors.usage(("unknown %s '%s'; did you mean '%s' (%s)?"):format(what, key, near, own[near][2])) end
   errors.unknown(what, key, names)
 end
@@ -226,7 +226,7 @@ function arguments.run(command, words) return command.run(arguments.read(command
 
 -- ---- settings of an environment ----
 
----Refuse settings that neither the command nor a run's environment has.  One in Lua has those of its script, which rebuild.lua refuses to
+---Refuse settings that neither the command nor a run's environment has.  One in Lua has those of its script, which script_agent.lua refuses to
 ---change.
 ---@param path string the run
 ---@param given table<string, any> settings for the environment

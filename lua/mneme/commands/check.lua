@@ -10,7 +10,7 @@ local tables = require "mneme.base.tables"
 local next_step = require("mneme.base.terminal").next_step
 local progress = lazy "mneme.base.progress"
 local registry = lazy "mneme.base.registry"
-local rehearsal = lazy "mneme.envs.rehearsal"
+local check_resumable = lazy "mneme.envs.check_resumable"
 local sweep = lazy "mneme.lab.study.sweep"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
@@ -40,14 +40,15 @@ local function check_core(file, given)
   local built = cores.new(settings[1])          -- its error says what is wrong with the file
   local wrong, properties = 0, { unpack(require "mneme.models.contract") }
   if built.sensitivities and built.file then
-    local window_sums = require "mneme.learn.window_sums"
-    properties[#properties + 1] = { name = window_sums.name, holds = function(of) window_sums.holds(require("mneme.models.contract_rig").build(of), 2e-5) end }
+    local check_sensitivities = require "mneme.learn.check_sensitivities"
+    local function holds(of) check_sensitivities.holds(require("mneme.models.contract_rig").build(of), 2e-5) end
+    properties[#properties + 1] = { name = check_sensitivities.name, holds = holds }
   end
   for _, property in progress.each(properties, "properties") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
-    print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
+    print((ok and "ok        " or "FAILED    ") .. property.name)
     if not ok then
-      local said = problem.message:gsub("^%S*contract%.lua:%d+: ", ""):gsub("^%S*window_sums%.lua:%d+: ", "")
+      local said = problem.message:gsub("^%S*contract%.lua:%d+: ", ""):gsub("^%S*check_sensitivities%.lua:%d+: ", "")
       if problem.where and problem.where:find(settings[1], 1, true) then said = problem.where .. ": " .. said end
       print("          " .. said .. (problem.hint and " (" .. problem.hint .. ")" or ""))
       wrong = wrong + 1
@@ -55,8 +56,7 @@ local function check_core(file, given)
   end
   if not built.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(built:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #properties - wrong, #properties))
-  local forward = errors.position_of(built.forward)
-  if wrong > 0 and forward:find(settings[1], 1, true) then print(("its forward begins at %s"):format(forward)) end
+  if wrong > 0 and errors.position_of(built.forward):find(settings[1], 1, true) then print("its forward begins at " .. errors.position_of(built.forward)) end
   if wrong == 0 then next_step.say { "run", "tmaze", "quick=1", "core=" .. settings[1] } end
   return wrong == 0 and 0 or 1
 end
@@ -79,7 +79,7 @@ local function check_env(name, given)
   local env = envs.new(name, settings)
   if env.truncates then print(("copies    %s: %s"):format(name, COPIES[env:copied() or "none"])) end
   io.stdout:flush()
-  rehearsal.compare(env, ENV_STEPS, ENV_STEPS)
+  check_resumable.compare(env, ENV_STEPS, ENV_STEPS)
   print(("ok        %s: saved after %d steps and restored, it goes on alike for %d"):format(name, ENV_STEPS, ENV_STEPS))
   next_step.say { "run", "train", "env=" .. name }
   return 0

@@ -6,7 +6,7 @@ trusted_code.install()                            -- what scripts load is noted 
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local version = require "mneme.base.version"
@@ -22,7 +22,7 @@ local function unknown_command(name, rest, names)
   local function meant(command) errors.usage(("unknown command '%s'"):format(name), ("did you mean mneme %s%s?"):format(command, after)) end
   local bare = name:gsub("^%-+", "")
   if bare ~= name and tables.has(names, bare) then meant(bare) end
-  local field = meanings.of_field("command", name)
+  local field = did_you_mean.of_field("command", name)
   if field then
     local one = field:match "^mneme ([%l %-]+)$" or field == "mneme list WORD" and "list " .. name
     if one then meant(one) end
@@ -35,7 +35,7 @@ local function unknown_command(name, rest, names)
   for _, experiment in ipairs(require("mneme.base.registry").names "experiments") do if experiment == name then meant("run " .. name) end end
   local files = require "mneme.base.files"
   if files.is_file(name .. "/study.json") then meant("report " .. name) elseif files.is_file(name .. "/config.json") then meant("view " .. name) end
-  for _, row in ipairs(require "mneme.base.field_words") do                 -- "trian"
+  for _, row in ipairs(require "mneme.base.names_elsewhere") do                 -- "trian"
     for word in (row[1] == "command" and row[3]:find "^mneme %l+$" and row[2] or ""):gmatch "%S+" do
       if errors.nearest(name, { word }) then meant(row[3]:sub(7)) end
     end

@@ -7,7 +7,7 @@ local trusted_code = require "mneme.base.trusted_code"
 local tables = require "mneme.base.tables"
 local study_folder = lazy "mneme.lab.study.study_folder"
 local next_step = require("mneme.base.terminal").next_step
-local reference = lazy "mneme.envs.reference"
+local reference_scores = lazy "mneme.envs.reference_scores"
 local outcome = require("mneme.runs.run_folder").outcome
 local format = require "mneme.base.format"
 local provenance = lazy "mneme.lab.study.provenance"
@@ -49,10 +49,10 @@ end
 
 -- What guessing gives in its environment or data set.
 local function guess_of(info, ended)
-  local score, words = reference.guess(info.reference)
-  if score then return ("%s (%s)"):format(reference.short(score), words) end
+  local score, words = reference_scores.guess(info.reference)
+  if score then return ("%s (%s)"):format(reference_scores.short(score), words) end
   local commonest = ended and ended.results.commonest
-  return commonest and ("%s (the most frequent answer)"):format(reference.short(commonest)) or nil
+  return commonest and ("%s (the most frequent answer)"):format(reference_scores.short(commonest)) or nil
 end
 
 local function load_run(path, name, together)
@@ -65,7 +65,7 @@ local function load_run(path, name, together)
   for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
   local score, fresh = scores_of(path, ended)
   return { path = path, name = name, info = info, env = info.env or sequences or info.script or "", flat = flat,
-    score = score, fresh = fresh, normalised = reference.normalised(fresh or score, info.reference),
+    score = score, fresh = fresh, normalised = reference_scores.normalised(fresh or score, info.reference),
     stopped = ended and ended.ended == "stop_score", guess = guess_of(info, ended),
     seed = info.seed or 0, key = together,
     curves = metrics_reader.read(path), used = resources.read(path) or {} }

@@ -8,7 +8,7 @@ local memory_story = lazy "mneme.insight.episodes.memory_story"
 local fresh_episodes = lazy "mneme.insight.episodes.fresh_episodes"
 local cores = lazy "mneme.models.cores"
 local validation = lazy "mneme.learn.validation"
-local rebuild = lazy "mneme.learn.rebuild"
+local script_agent = lazy "mneme.learn.script_agent"
 local encoder_core = lazy "mneme.models.encoder_core"
 local run_sources = lazy "mneme.runs.run_sources"
 local stored_parameters = lazy "mneme.learn.stored_parameters"
@@ -20,7 +20,7 @@ local layout = require "mneme.base.layout"
 local format = require "mneme.base.format"
 local outcomes_table = lazy "mneme.lab.reports.outcomes_table"
 local next_step = require("mneme.base.terminal").next_step
-local reference = lazy "mneme.envs.reference"
+local reference_scores = lazy "mneme.envs.reference_scores"
 local run_folder = lazy "mneme.runs.run_folder"
 local stats = lazy "mneme.stats"
 local tables = require "mneme.base.tables"
@@ -120,7 +120,7 @@ function eval.load(folder, settings, best)
   end
   local encoder = not about.own_words and about.core.name == encoder_core.name and require("mneme.models.encoder").new(about.core.config) or nil
   -- `true`: config.json lists every key of a core, also those without effect.
-  local model = about.own_words and rebuild.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
+  local model = about.own_words and script_agent.model(folder, about) or sequence_model.new { dataset = made, encoder = encoder,
     core = not encoder and cores.new(about.core.name, about.core.config, true) or nil }
   local checkpoint = best and run:best() or run:latest()
   if not checkpoint then errors.fail(run:no_checkpoint()) end
@@ -172,7 +172,7 @@ function eval.run(o)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
   print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, p:how_chosen(),
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
-  local guess = out.scored and reference.text(p.env.reference, (stats.mean(out.score)))
+  local guess = out.scored and reference_scores.text(p.env.reference, (stats.mean(out.score)))
   if not out.scored then print "score   not declared"
   else
     local mean, low, high, by_degrees = fresh_episodes.interval(out.score)

@@ -13,8 +13,8 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local envs = lazy "mneme.envs"
 local files = lazy "mneme.base.files"
-local reference = lazy "mneme.envs.reference"
-local meanings = require "mneme.base.meanings"
+local reference_scores = lazy "mneme.envs.reference_scores"
+local did_you_mean = require "mneme.base.did_you_mean"
 local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
@@ -65,7 +65,7 @@ end
 
 local kinds_of = { core = "cores", experiment = "experiments", environment = "envs", learner = "learners", scene = "scenes", op = "ops" }
 
----The meaning of a name, in one line, where an error suggests it: see base/meanings.lua.
+---The meaning of a name, in one line, where an error suggests it: see base/did_you_mean.lua.
 ---@param kind string "setting", "core setting", "argument", "command", "core", "environment" ...
 ---@return string?
 function help.meaning(kind, name)
@@ -169,7 +169,7 @@ local function env_text(i, level)
   local to_know = C.mn_env_to_know(i)
   if to_know ~= nil then facts = facts .. ("facts that a memory may know (for `mneme probe`): %s\n"):format((ffi.string(to_know):gsub("=[%w@_]+", ""))) end
   local env = envs.new(ffi.string(C.mn_env_name(i)), { num_envs = 1, level = level })
-  if env.reference then facts = ("%sscores with these settings: %s\n"):format(facts, reference.list(env.reference)) end
+  if env.reference then facts = ("%sscores with these settings: %s\n"):format(facts, reference_scores.list(env.reference)) end
   if env.action_space.kind ~= "discrete" then actions = tostring(env.action_space) end
   if actions == "" then actions = ("integers from 0 to %d"):format(env.action_space.n - 1) end
   env:close()
@@ -323,7 +323,7 @@ end
 -- What another program's word means here, for every kind of thing that has such a word; nil: it is not known.
 local function field_text(topic, first)
   local lines = tables.map({ "topic", "setting", "core", "environment", "learner", "command" }, function(kind)
-    local answer = meanings.of_field(kind, topic)
+    local answer = did_you_mean.of_field(kind, topic)
     return answer and (kind == "topic" and answer or ("%s: as %s %s of other programs: %s"):format(topic, kind:find "^[ae]" and "an" or "a", kind, answer))
   end)
   return lines[1] and table.concat(lines, "\n", 1, first and 1 or #lines) .. "\n" or nil
@@ -388,7 +388,7 @@ function help.text(topic, kind, words, all)
   if topic:find "^popgym[:-]" then return fold(named_texts.env(topic)) end
   if topic:find "^layers%.%d" then topic = "erase" end                                  -- a part of a memory
   all = all or help.topics()
-  if meanings.of_field("topic", topic) then
+  if did_you_mean.of_field("topic", topic) then
     local of_commands = setting_topics.of_option(topic)
     return fold(field_text(topic, true) .. (of_commands and "\n" .. of_commands or ""))
   end
@@ -406,10 +406,10 @@ function help.text(topic, kind, words, all)
   if not found then
     local text = api.text("mn." .. topic) or api.class_text(topic) or page_text(topic) or field_text(topic)          -- cat, as mn.cat; Tensor
     if text then return fold(text) end
-    local as_core = meanings.core_of_class(topic, registry.names "cores")
+    local as_core = did_you_mean.core_of_class(topic, registry.names "cores")
     if as_core then return help.text(as_core, "core") end
     local near = errors.nearest(topic, tables.keys(all))
-    errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, meanings.shown("setting", near))
+    errors.usage(("help: unknown topic '%s'"):format(topic), near and ("did you mean '%s'%s?"):format(near, did_you_mean.shown("setting", near))
       or ("pages and their sections: mneme help docs; topics: config, supervised, torso, %s, the names that these list, and settings")
         :format(table.concat(catalogue.kinds, ", ")))
   end

@@ -1,7 +1,7 @@
 -- options.lua -- what commands declare: their options and arguments, read from a command line, shown by help and offered by completion.
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
 local engine = lazy "mneme.base.engine"
@@ -118,7 +118,7 @@ end
 ---@param hint string?
 function options.refuse(command, option, text, expected, hint)
   errors.raise(("%s: %s=%s, expected %s"):format(command.name, option[1], text, expected), { status = 2, setting = option[1], given = text,
-    expected = expected, hint = hint or meanings.hint(option[1] .. " =", text) or option.hint })
+    expected = expected, hint = hint or did_you_mean.hint(option[1] .. " =", text) or option.hint })
 end
 
 ---Set an option from a text, or an error that names what was given and what is expected.

@@ -4,9 +4,9 @@ local lazy = require "mneme.base.lazy"
 local envs = lazy "mneme.envs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local games = lazy "mneme.insight.view.games"
+local human_play = lazy "mneme.insight.view.human_play"
 local next_step = require("mneme.base.terminal").next_step
-local reference = lazy "mneme.envs.reference"
+local reference_scores = lazy "mneme.envs.reference_scores"
 local action_keys = lazy "mneme.insight.view.action_keys"
 local scene = lazy "mneme.insight.view.scene"
 local browser_window = lazy "mneme.insight.view.browser_window"
@@ -80,7 +80,7 @@ end
 local function task_of(o, seed)
   if o.name:find "%.lua$" then
     if not files.is_file(o.name) then errors.usage(o.name .. ": there is no such script") end
-    return require("mneme.learn.rebuild").script(o.name, o.words, { num_envs = 1, seed = seed }, "env").env
+    return require("mneme.learn.script_agent").script(o.name, o.words, { num_envs = 1, seed = seed }, "env").env
   end
   o.settings.num_envs, o.settings.seed = 1, seed
   return envs.new(o.name, o.settings)
@@ -138,7 +138,7 @@ local function report(played)
   local known = played.env.reference
   if #played.results > 0 and known then
     if known.best_return then print(("perfect play: return %+.2f"):format(known.best_return)) end
-    print("scores: " .. reference.list(known))
+    print("scores: " .. reference_scores.list(known))
   end
 end
 
@@ -154,7 +154,7 @@ function play.run(o)
   local env = task_of(o, o.seed or (scripted and 1 or math.floor(C.mn_clock(true)) % 2 ^ 31))
   if not scripted and not o.web then window.need_display(o.hint) end
   o.scene = scene.load(o.scene)
-  local played = games.new(env, o)
+  local played = human_play.new(env, o)
   local ok, why = pcall(engine.heeding, true, scripted and press or (o.web and browser_window or window).run, played, o)
   played:save()
   if not ok then error(why, 0) end

@@ -4,7 +4,7 @@ local lfs = require "lfs"
 local lazy = require "mneme.base.lazy"
 local checkpoint_files = require "mneme.runs.checkpoint_files"
 local claims = lazy "mneme.lab.study.claims"
-local conditions = lazy "mneme.insight.view.conditions"
+local search_conditions = lazy "mneme.insight.view.search_conditions"
 local declaration_file = lazy "mneme.lab.study.declaration_file"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -13,7 +13,7 @@ local layout = require "mneme.base.layout"
 local format = require "mneme.base.format"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
 local outcome = require("mneme.runs.run_folder").outcome
-local reference = require "mneme.envs.reference"
+local reference_scores = require "mneme.envs.reference_scores"
 local study_folder = lazy "mneme.lab.study.study_folder"
 local sealed = require("mneme.base.json").sealed
 local tables = require "mneme.base.tables"
@@ -80,7 +80,7 @@ local function run_row(path, name, locked, here)
   local score, key = score_of(line)
   local goal = tonumber(type(config.learner) == "table" and config.learner.stop_score or config.stop_score) or -1
   local lock = lfs.attributes(path .. "/lock", "ino")
-  local ended, guess = outcome.read(path), reference.guess(info.reference)      -- nil while it is trained, too
+  local ended, guess = outcome.read(path), reference_scores.guess(info.reference)      -- nil while it is trained, too
   local running = lock and (locked[lock] or files.locked(path .. "/lock")) or not ended and info.host and info.host ~= here and log and os.time() - log < FRESH
   local finished = wanted and step >= wanted or goal >= 0 and score and key == "charts/score" and score >= goal
   if ended and not running then
@@ -92,7 +92,7 @@ local function run_row(path, name, locked, here)
   end
   local state = running and "running" or ended and ended.ended == "diverged" and "diverged" or finished and "finished" or "stopped"
   return { name = name, path = path, time = time, state = state, script = script_of(info), core = name_of(config.core), step = step, wanted = wanted,
-    score = score, key = key, guess = guess, normalised = key ~= "charts/episodic_return" and reference.normalised(score, info.reference) or nil,
+    score = score, key = key, guess = guess, normalised = key ~= "charts/episodic_return" and reference_scores.normalised(score, info.reference) or nil,
     env = type(info.env) == "string" and info.env:gsub("%-v%d+$", "") or nil, config = config }
 end
 
@@ -169,7 +169,7 @@ end
 -- A row as it is printed.
 local function cells(r, name)
   return { name, r.state, r.step and format.short(r.step) .. (r.wanted and " of " .. format.short(r.wanted) or "") or "",
-    r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or "", r.guess and reference.short(r.guess) or "",
+    r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or "", r.guess and reference_scores.short(r.guess) or "",
     r.normalised and ("%.3f"):format(r.normalised) or "", r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
 end
 
@@ -182,13 +182,13 @@ end, columns = { { "run", "name" }, { "state", "state" }, { "steps", "steps" }, 
   { "core", "core" }, { "environment" }, { "last written", "time" }, { "settings that differ" } } }
 
 function run_list.source.rows(folder, words, sort)
-  local all, list, wanted = run_list.rows(folder), {}, conditions.read(words)
+  local all, list, wanted = run_list.rows(folder), {}, search_conditions.read(words)
   for _, r in ipairs(sorted(all, sort)) do
     local function value(key)
       if key == "state" then return r.state:match "^%a+" end
       return value_of(r, key) or ({ score = r.score, normalised = r.normalised, steps = r.step })[key]
     end
-    if conditions.met(wanted, value, function(word) return r.name:find(word, 1, true) end) then list[#list + 1] = r end
+    if search_conditions.met(wanted, value, function(word) return r.name:find(word, 1, true) end) then list[#list + 1] = r end
   end
   return list, #all
 end

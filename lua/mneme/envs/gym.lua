@@ -11,7 +11,7 @@ local json = require "mneme.base.json"
 local native = require "mneme.envs.native"
 local observation_parts = require "mneme.envs.observation_parts"
 local scripted = require "mneme.envs.scripted"
-local spaces = require "mneme.envs.spaces"
+local action_spaces = require "mneme.envs.action_spaces"
 local trusted_code = require "mneme.base.trusted_code"
 local tables = require "mneme.base.tables"
 local lazy = require "mneme.base.lazy"
@@ -259,9 +259,9 @@ local function new(name, given)
   self.modules = file and beside(file, at, {}) or nil
   local about = start(self)
   self.shape, self.dtype, self.packages, self.draws, self.pointer = about.shape, about.dtype, about.packages, about.draws, dtypes[about.dtype].pointer
-  self.actions = about.actions.kind == "discrete" and spaces.discrete(about.actions.names) or about.actions.kind == "box"
-    and spaces.box { low = about.actions.low, high = about.actions.high, names = about.actions.names }
-    or spaces.multi_discrete { names = about.actions.names, unpack(about.actions.counts) }
+  self.actions = about.actions.kind == "discrete" and action_spaces.discrete(about.actions.names) or about.actions.kind == "box"
+    and action_spaces.box { low = about.actions.low, high = about.actions.high, names = about.actions.names }
+    or action_spaces.multi_discrete { names = about.actions.names, unpack(about.actions.counts) }
   self.number = ffi.typeof(self.actions.dtype == "f32" and "float" or "int32_t")
   self.words, self.took = ffi.typeof(self.actions.dtype == "f32" and "const float *" or "const int32_t *"), self.actions:room(1)
   self.codes = type(about.codes) == "number" and about.codes or nil

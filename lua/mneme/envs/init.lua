@@ -22,7 +22,7 @@ local envs = { list = native.list, facts = native.facts }
 ---@field settings table every setting with its value; num_envs, seed and time_limit among them
 ---@field defaults table? the default values of the parameters
 ---@field shape integer[] of one observation; dtype, codes, groups and parts as in Env's observation_space
----@field actions Space what an agent may do: spaces.lua
+---@field actions Space what an agent may do: action_spaces.lua
 ---@field settable table[] as Env has it; likewise to_know, outcomes, rules, reference, ended
 ---@field reset fun(self: World, obs: ffi.cdata*, seed: integer|integer[]|nil) writes num_envs observations; nil: the random streams continue
 ---@field step fun(self: World, action: ffi.cdata*, obs: ffi.cdata*, reward: ffi.cdata*, terminated: ffi.cdata*, truncated: ffi.cdata*)
@@ -47,13 +47,13 @@ local envs = { list = native.list, facts = native.facts }
 ---@field observation_space table of one environment: shape = {...}; dtype = "f32"|"u8"; codes = n if each u8 value is
 ---  one of n codes 0 .. n-1, nil if it is an intensity; groups = ObservationGroup[]: what its numbers are, {} where nothing is declared;
 ---  parts = ObservationPart[]: the same, where an observation is several arrays in one row (observation_parts.lua); else nil
----@field action_space Space { kind, size, n = number of actions of a discrete one, names = {...} }: see spaces.lua
+---@field action_space Space { kind, size, n = number of actions of a discrete one, names = {...} }: see action_spaces.lua
 ---@field settable table[] facts that `set` can change: { name, words = {...} or lo, hi, whole }; empty if there are none
 ---@field to_know table[] facts of truth that a memory may know: { name, kind = "class"|"number" }; a class below 0 is not there yet
 ---@field time_limit integer steps; 0: none
 ---@field outcomes string[] what an episode can have reached when it ends; empty where none is declared
 ---@field rules string? one sentence for a person who plays: what is seen, what to do, what pays
----@field reference ReferenceScores? what random actions, no memory and a perfect memory score, where it is known: see reference.lua
+---@field reference ReferenceScores? what random actions, no memory and a perfect memory score, where it is known: see reference_scores.lua
 ---@field seed integer|integer[] the seed of the random streams: from the settings or the last reset
 ---@field ended table FFI pointers, valid for environments whose episode ended in the last step:
 ---  final_obs [num_envs, ...]; score (0..1; NaN: a step of Lua gave none), ret (undiscounted return), length [num_envs]
@@ -62,7 +62,7 @@ Env.__index = Env
 
 -- ---- environments ----
 
--- num_envs, seed and time_limit that rebuild.lua sets in place of those of the script.
+-- num_envs, seed and time_limit that script_agent.lua sets in place of those of the script.
 local function overridden(settings)
   return envs.override and tables.merged(settings, envs.override) or settings
 end

@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local spaces = require "mneme.envs.spaces"
+local action_spaces = require "mneme.envs.action_spaces"
 local tables = require "mneme.base.tables"
 
 local C, check = engine.C, engine.check
@@ -265,7 +265,7 @@ local function new(name, given)
   local world = setmetatable({ vec = ffi.gc(vec, C.mn_vec_free), what = what, settings = settings, defaults = defaults,
     id = what .. "-v" .. C.mn_env_version(number), dtype = dtypes[dtype[0]], shape = {},
     settable = read_facts(told "settable"), to_know = read_to_know(told "to_know"), needs = C.mn_env_needs(number) ~= nil and told "needs" or nil,
-    outcomes = words(told "outcomes"), actions = spaces.of_vec(vec, words(told "actions")), codes = C.mn_vec_codes(vec),
+    outcomes = words(told "outcomes"), actions = action_spaces.of_vec(vec, words(told "actions")), codes = C.mn_vec_codes(vec),
     rules = C.mn_env_rules(number) ~= nil and told "rules" or nil }, World)
   if world.codes == 0 or world.dtype ~= "u8" then world.codes = nil end
   for i = 1, axes do world.shape[i] = shape[i - 1] end

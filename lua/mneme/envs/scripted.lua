@@ -10,12 +10,12 @@ local ordered = require("mneme.base.luajit_pairs").ordered
 local trusted_code = require "mneme.base.trusted_code"
 local native = require "mneme.envs.native"
 local observation_parts = lazy "mneme.envs.observation_parts"
-local reference = require "mneme.envs.reference"
-local spaces = require "mneme.envs.spaces"
+local reference_scores = require "mneme.envs.reference_scores"
+local action_spaces = require "mneme.envs.action_spaces"
 local saved_tables = lazy "mneme.envs.saved_tables"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local text_places = require "mneme.base.text_places"
+local key_lines = require "mneme.base.key_lines"
 local setting_types = require "mneme.base.setting_types"
 
 local C = engine.C
@@ -165,7 +165,7 @@ end
 function world.new(spec)
   check_spec(spec)
   local name, size = spec.name or "lua", 1
-  local actions, parts = spaces.of_script(name, spec.actions), nil
+  local actions, parts = action_spaces.of_script(name, spec.actions), nil
   for i, n in ipairs(spec.observation) do
     size = size * errors.whole(name, ("observation[%d]"):format(i - 1), n, 1)
   end
@@ -194,7 +194,7 @@ function world.new(spec)
   local self = setmetatable({ spec = spec, what = name, id = name .. "-v0", settings = settings,
     dtype = not parts and dtype or "f32", codes = not parts and spec.codes or nil, shape = parts and { size } or spec.observation, size = size,
     parts = parts, one = one, row = {}, actions = actions, took = actions:room(1),
-    words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"), rules = spec.rules, reference = reference.of_script(spec),
+    words = ffi.typeof(actions.dtype == "f32" and "const float *" or "const int32_t *"), rules = spec.rules, reference = reference_scores.of_script(spec),
     settable = read_facts(spec.settable or {}), to_know = {}, outcomes = spec.outcomes or {},
     envs = {}, first = 0, last = ffi.new(number .. "[?]", n * size), pointer = ffi.typeof(number .. " *") }, world)
   for i, fact in ipairs(tables.keys(spec.to_know or {})) do self.to_know[i] = native.fact(fact, spec.to_know[fact]) end
@@ -380,7 +380,7 @@ function world:save(i)
   local env, seen = self:need_reset(i, "save"), {}
   for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
   local text = saved_tables.encode({ id = self.id, obs = seen, self = env.self, stream = env.stream, length = env.length, sum = env.sum },
-    function(path) return text_places.of_key(errors.position_of(self.spec.reset), path[2] or "self") end)
+    function(path) return key_lines.of_key(errors.position_of(self.spec.reset), path[2] or "self") end)
   return KIND .. ("%010d"):format(#text) .. digest(text) .. text
 end
 

@@ -6,7 +6,7 @@
 --   size    "quick", "full", nil                 schema   settings by name with their defaults: they say the types
 --   axes    name -> list of values               info     what config.json or study.json says
 --   judged, v   verdicts of claims.judge         out      a page of lab/reports/page/blocks.lua
---   t       of tuning.open                       space    of lab/search/space.lua
+--   t       of tuning.open                       space    of lab/search/search_space.lua
 return { parts = {
   study = { "mneme.lab.study.study", "new" },
 } }

@@ -6,7 +6,7 @@
 local ffi = require "ffi"
 local checkpoint_files = require "mneme.runs.checkpoint_files"
 local errors = require "mneme.base.errors"
-local reference = require("mneme.base.lazy") "mneme.envs.reference"
+local reference_scores = require("mneme.base.lazy") "mneme.envs.reference_scores"
 local tensor = require "mneme.tensor.tensor"
 
 local WINDOW = 100                 -- episodes behind the running score
@@ -125,10 +125,10 @@ function Episodes:mean_return() return mean(self.returns, math.min(self.total, W
 ---@return { score: number?, mean_return: number, normalised: number? }
 function Episodes:summary(known)
   local n, score, ret = math.min(self.total, WINDOW), self:score(), self:mean_return()
-  local result = { score = score, mean_return = ret, normalised = reference.normalised(score, known) }
+  local result = { score = score, mean_return = ret, normalised = reference_scores.normalised(score, known) }
   if n == 0 then return self.waiting > 0 and "no episode counts yet: those that began first are still running" or "no episode has ended", result end
   if not score then return ("return %.2f over the last %d episodes (no score is declared)"):format(ret, n), result end
-  local words = reference.text(known, score)
+  local words = reference_scores.text(known, score)
   return ("score %.3f over the last %d episodes%s, return %.2f"):format(score, n, words and " (" .. words .. ")" or "", ret), result
 end
 
@@ -139,7 +139,7 @@ function Episodes:metrics(m, known)
     m["charts/episodic_return"] = self.sum_return / self.count
     m["charts/episodic_length"] = self.sum_length / self.count
     if self.scored then m["charts/score"] = self.sum_score / self.count end
-    m["charts/normalised"] = reference.normalised(m["charts/score"], known)
+    m["charts/normalised"] = reference_scores.normalised(m["charts/score"], known)
   end
   m["charts/episodes"] = self.total
   self.count, self.sum_score, self.sum_return, self.sum_length = 0, 0, 0, 0

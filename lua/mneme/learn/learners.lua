@@ -2,7 +2,7 @@
 -- A learner is a file of lua/mneme/learners, of learners/ where you work, or an entry that the script puts into mn.learners.
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local learner_settings = require "mneme.runs.learner_settings"
@@ -42,7 +42,7 @@ function learners.find(name)
   if name:find "%.lua$" then return load(name, name) end
   local known = learners.names()
   for _, one in ipairs(known) do if one == name then return load(registry.file("learners", name, "learner"), name) end end
-  if not errors.nearest(name, known) and not meanings.hint("learner", name) then
+  if not errors.nearest(name, known) and not did_you_mean.hint("learner", name) then
     errors.usage(("unknown learner '%s'"):format(name), ("known: %s; an own one is a file learners/%s.lua, or stands in the script above mn.config: "
       .. "mn.learners.%s = mn.on_policy { ... }"):format(table.concat(known, " "), name, name))
   end

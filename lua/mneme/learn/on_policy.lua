@@ -8,7 +8,7 @@
 --   horizon        gradients flow back at most that many steps (0: through the whole rollout)
 --   credit         exact: they go on beyond the rollout, to where the episode began (learn/exact_credit.lua)
 local ffi = require "ffi"
-local batches = require "mneme.learn.batches"
+local rollout_batch = require "mneme.learn.rollout_batch"
 local engine = require "mneme.base.engine"
 local episode_stats = require "mneme.learn.episode_stats"
 local errors = require "mneme.base.errors"
@@ -67,8 +67,8 @@ OnPolicy.defaults = {
 
 -- Windows on what the agent is given in rows first .. to-1: observations, resets, the previous action and reward.
 local function inputs(self, first, to, timed)
-  local function rows(t) return batches.window(t, first, to, timed) end
-  return rows(self.inputs), rows(self.resets), batches.told(self.previous, rows)
+  local function rows(t) return rollout_batch.window(t, first, to, timed) end
+  return rows(self.inputs), rows(self.resets), rollout_batch.told(self.previous, rows)
 end
 
 ---What acting computes, recorded as a plan: each row is what a call of one step gives.  With a tape, unless the class says otherwise or the
@@ -101,8 +101,8 @@ local function piece_of(self, first, rows)
     return logits, values, after, self.agent:choose(logits, self.clock, self)
   end)
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
-  batches.rows_of(piece.actions, self.row.action, first)
-  batches.rows_of(piece.values, self.row.value, first)
+  rollout_batch.rows_of(piece.actions, self.row.action, first)
+  rollout_batch.rows_of(piece.values, self.row.value, first)
   return piece
 end
 
@@ -169,7 +169,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   self.clock, self.epsilon = tensor.new { shape = { 3 }, dtype = "i32" }, self.acts == "values" and tensor.new { 1 } or nil
   self.clock_data = self.clock:data()
   self.clock_data[0] = (cfg.seed or 1) % 2 ^ 31
-  self.memory_resets = batches.resets(self.B, self.reset_on_done, self.context)
+  self.memory_resets = rollout_batch.resets(self.B, self.reset_on_done, self.context)
   self.normaliser = (self.norm_obs or self.norm_reward or self.clip_reward > 0 or agent.statistics) and normaliser.of_learner(what, self) or nil
   agent.normaliser = self.normaliser         -- a stepper of this agent uses it, too
   local bytes = 4 * core:state_floats() * self.B
@@ -178,7 +178,7 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
       bytes / 2 ^ 30))
   end
   self.next = core:initial(self.B)
-  batches.make(self)
+  rollout_batch.make(self)
   self:prepare()
   self:setup()
   return self
@@ -380,7 +380,7 @@ end
 ---@return table
 function OnPolicy:describe()
   local about, env = self.agent:describe(), self.env
-  about.env, about.env_of_script = env.id, env.world.vec == nil or nil     -- see rebuild.lua
+  about.env, about.env_of_script = env.id, env.world.vec == nil or nil     -- see script_agent.lua
   about.task = tables.merged(env.settings, { num_envs = self.num_envs })
   about.own_limit, about.reference, about.packages = env.world.own_limit or nil, env.reference, env.world.packages
   about.memory = { carry = self.carry, reset_on_done = self.reset_on_done, context = self.context, horizon = self.horizon,
@@ -459,7 +459,7 @@ function OnPolicy:summary() return self.finished:summary(self.env.reference) end
 
 ---What the loss reads of the rollout that was just made.
 ---@return Batch
-function OnPolicy:batch() return batches.of_rollout(self) end
+function OnPolicy:batch() return rollout_batch.of_rollout(self) end
 
 ---What the update plan records.
 function OnPolicy:loss_and_step()
@@ -486,7 +486,7 @@ function OnPolicy:optimiser_step()
   return trainer.is_finite(self.losses.loss, self.optimiser:grad_norm())
 end
 
-for name, f in pairs(batches.checkpoint) do OnPolicy[name] = f end
+for name, f in pairs(rollout_batch.checkpoint) do OnPolicy[name] = f end
 
 ---Train to cfg.steps: run folder, log, checkpoints, progress, Ctrl-C.
 ---@return table { path, steps, score, mean_return, normalised }

@@ -17,20 +17,20 @@
 --   plans()               a list of { name, plan } for profile=1
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
---   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/rehearsal.lua)
---   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/core_rehearsal.lua)
+--   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/check_resumable.lua)
+--   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/check_own_parts.lua)
 --   agent, env, watch     if it can be watched (view=1): see insight/episodes/live_publisher.lua
 --   divides_batch         true if it can train as one of several ranks
 --   starts                set here where a resume changed the training's steps: see schedule.share of learner_settings.lua
 local checkpoint_files = require "mneme.runs.checkpoint_files"
 local config = require "mneme.runs.config"
 local lazy = require "mneme.base.lazy"
-local core_rehearsal = lazy "mneme.models.core_rehearsal"
+local check_own_parts = lazy "mneme.models.check_own_parts"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local gate_start = require "mneme.models.gate_start"
-local core_size = require "mneme.models.core_size"
+local default_core_size = require "mneme.models.default_core_size"
 local run_folder = require "mneme.runs.run_folder"
 local format = lazy "mneme.base.format"
 local progress = require "mneme.base.progress"
@@ -38,9 +38,9 @@ local random = require "mneme.tensor.random"
 local ranks = require "mneme.tensor.ranks"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
-local reference = lazy "mneme.envs.reference"
+local reference_scores = lazy "mneme.envs.reference_scores"
 local registry = require "mneme.base.registry"
-local rehearsal = lazy "mneme.envs.rehearsal"
+local check_resumable = lazy "mneme.envs.check_resumable"
 local resources = require "mneme.runs.resources"
 local runs = require "mneme.runs.run"
 local schedule = require("mneme.runs.learner_settings").schedule
@@ -58,7 +58,7 @@ local trainer = {
   fresh = nil,                     -- fun(learner, episodes, step): table? plays fresh episodes (insight/episodes/fresh_episodes.lua); from the door, too
   map = nil,                       -- fun(run, seconds: number?) stores the map of its memory (insight/episodes/causal_map_file.lua); from the door, too
   budget = nil,                    -- seconds after which training ends: to see how long a step takes
-  instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: rebuild.lua
+  instead = nil,                   -- fun(learner, trains: boolean?) called when one is made, and with trains = true in place of training it: script_agent.lua
   timed = nil,                     -- true: the result has the time that statistics took, seconds_told of seconds_trained
 }
 local LOG_STEPS = 10000            -- steps between two lines of the log
@@ -128,7 +128,7 @@ end
 local function tell_choices(learner, about)
   local cfg, core = learner.cfg, (learner.agent or learner.model or {}).core
   local lines = { learner.begins }
-  lines[#lines + 1] = core_size.text(about) or core_size.idle(cfg.core)
+  lines[#lines + 1] = default_core_size.text(about) or default_core_size.idle(cfg.core)
   lines[#lines + 1] = config.meta(cfg).published
   local layers = type(core) == "table" and core.half_lives and core:half_lives()
   lines[#lines + 1] = layers and ("%s: initial memory %s (core.remember)"):format(core.name, (gate_start.describe(layers))) or nil
@@ -168,7 +168,7 @@ local function first_reached(learner, step, played)
   local parts = { ("first reached %g at step %s"):format(learner.stop_score, format.grouped(step)) }
   if played then parts[2] = ("fresh episodes: %.2f %s%s"):format(played.score,
     learner.agent.kind.values and "by argmax of Q" or "sampled", played.greedy and (", %.2f greedy"):format(played.greedy) or "") end
-  parts[#parts + 1] = reference.text(learner.env.reference, played and played.score)
+  parts[#parts + 1] = reference_scores.text(learner.env.reference, played and played.score)
   return table.concat(parts, "; ")
 end
 
@@ -176,17 +176,17 @@ end
 ---@param learner table see above
 ---@return table { path, steps, and the learner's summary }
 function trainer.train(learner)
-  if trainer.instead then return trainer.instead(learner, true) end          -- rebuild.lua wants the learner alone
+  if trainer.instead then return trainer.instead(learner, true) end          -- script_agent.lua wants the learner alone
   local cfg = learner.cfg
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
-  if learner.env and learner.env.world.spec then rehearsal.check(learner.env) end
+  if learner.env and learner.env.world.spec then check_resumable.check(learner.env) end
   local about, acts = learner:describe(), learner.agent or learner.model
   local core = acts and acts.core
   local own_core = core and (about.own_words or core.file or not registry.is_ours("cores", core.name))
   if own_core or about.torso or about.policy or about.value then
-    core_rehearsal.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0, own_core)
+    check_own_parts.check(acts, about, learner.reset_on_done ~= false or learner.carry == false or (learner.context or 0) > 0, own_core)
   end
   if ranks.size > 1 then ranks.compare("training", runs.alike(cfg, about)) end
   local run, leads = runs.open(cfg, about), ranks.rank == 0

@@ -3,7 +3,7 @@
 -- The rollout is a list of plans run row by row.  Their activations stay, so the update starts at the backward pass: with
 -- the same parameters and states it equals running the sequence again; a test compares both.  Where a step of acting sees less than
 -- its row of the sequence (gtrxl, rmt), the update does run it again: losses and returns are then of its logits and values.
-local batches = require "mneme.learn.batches"
+local rollout_batch = require "mneme.learn.rollout_batch"
 local define = require("mneme.learn.learners").define
 
 ---@class A2C: OnPolicy
@@ -39,7 +39,7 @@ function A2C:loss(batch)
     return loss, { policy_loss = policy, value_loss = value, entropy = entropy }
   end
   local left = batch.returns:detach() - values:slice(0, 0, batch.returns:shape()[1])
-  local mean = batches.mean_over(batch.live)
+  local mean = rollout_batch.mean_over(batch.live)
   local policy, value, entropy = -mean(batch.policy:log_prob(batch.actions) * left:detach()), mean(left:square()), mean(batch.policy:entropy())
   return policy - entropy * self.entropy_coef + value * self.value_coef, { policy_loss = policy, value_loss = value, entropy = entropy }
 end

@@ -4,7 +4,7 @@
 -- initial states; advantages are normalised within each minibatch.  Before the first optimiser step the new policy equals the old
 -- one: the ratio of their probabilities is 1 up to rounding, and a test checks it for every core.
 local ffi = require "ffi"
-local batches = require "mneme.learn.batches"
+local rollout_batch = require "mneme.learn.rollout_batch"
 local define = require("mneme.learn.learners").define
 local errors = require "mneme.base.errors"
 local format = require("mneme.base.lazy") "mneme.base.format"
@@ -61,7 +61,7 @@ local function make_minibatch(self)
   local m = { x = leaf(self.inputs), resets = leaf(self.resets), actions = leaf(self.played), log_probs = leaf(self.log_probs),
     values = leaf(self.values), advantages = leaf(self.advantages), returns = leaf(self.returns),
     state = self.sequences:state_leaves(n), sensitivities = self.past and self.sequences:sensitivity_leaves(n), n = n }
-  m.previous = batches.told(self.previous, leaf)
+  m.previous = rollout_batch.told(self.previous, leaf)
   m.live = self.live and leaf(self.live)
   if self.extra.terms[1] or self.loss ~= PPO.loss then m.done, m.rewards = leaf(self.done), leaf(self.rewards) end
   return m
@@ -74,7 +74,7 @@ function PPO:batch()
   local state = self.past and self.past:with_past(m.state, m.sensitivities) or m.state
   local logits, values, _, core_output, features = self.agent(m.x, m.resets, state, nil, m.previous)
   m.logits = logits
-  return batches.of({ observations = m.x, done = m.done, previous = m.previous, actions = m.actions, rewards = m.rewards, features = features,
+  return rollout_batch.of({ observations = m.x, done = m.done, previous = m.previous, actions = m.actions, rewards = m.rewards, features = features,
     core_output = core_output, logits = logits, policy = self.agent:distribution(logits), values = values, returns = m.returns, advantages = m.advantages,
     old_log_probs = m.log_probs, old_values = m.values }, self, m.live)
 end
@@ -93,7 +93,7 @@ local function loss_of(self, batch)
     errors.usage(("ppo: normalise_advantages in several processes needs a discrete policy, this one is %s"):format(policy:describe()),
       "normalise_advantages=0")
   end
-  local mean = batches.mean_over(batch.live)
+  local mean = rollout_batch.mean_over(batch.live)
   if self.normalise_advantages then advantages = normalised(advantages, mean) end
   local log_ratio = policy:log_prob(batch.actions) - batch.old_log_probs
   local ratio = log_ratio:exp()

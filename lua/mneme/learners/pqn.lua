@@ -4,7 +4,7 @@
 -- was there then.  Targets are of the same network as the Q that they teach:
 --   fresh    computed with every minibatch from its own Q; the last step bootstraps alone, and is taught as part of the next window
 --   rollout  computed once, from the Q of acting, up to the value of the observation after the rollout; the window is run and not taught
-local batches = require "mneme.learn.batches"
+local rollout_batch = require "mneme.learn.rollout_batch"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -12,7 +12,7 @@ local minibatches = require "mneme.learn.minibatches"
 local on_policy = require "mneme.learn.on_policy"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
-local window, ops = batches.window, tensor.ops
+local window, ops = rollout_batch.window, tensor.ops
 
 ---@class PQN: OnPolicy
 ---@field front table? what stands in front of the next rollout: { inputs, resets, done, played, rewards [W,B,...] ..., state, filled,
@@ -90,7 +90,7 @@ local function make_minibatch(self)
   local m = { x = leaf "inputs", resets = leaf "resets", done = leaf "done", actions = leaf "played", rewards = leaf "rewards", n = n,
     returns = self.returns and self.sequences:leaf_of(self.returns, n), state = self.sequences:state_leaves(n),
     sensitivities = self.past and self.sequences:sensitivity_leaves(n) }
-  m.previous = batches.told(self.previous, function(t, name) return leaf("previous." .. name, t) end)
+  m.previous = rollout_batch.told(self.previous, function(t, name) return leaf("previous." .. name, t) end)
   return m
 end
 
@@ -106,9 +106,9 @@ function PQN:batch()
     returns = ops.lambda_returns { rewards = window(m.rewards, 0, to), values = values:detach(), done = m.done, gamma = self.gamma, lambda = self.lambda }
   end
   local function taught(t) return (ops.slice(t, { from = from, to = to })) end
-  local previous = batches.told(m.previous, function(t) return window(t, from, to) end)
+  local previous = rollout_batch.told(m.previous, function(t) return window(t, from, to) end)
   q, values = taught(q), taught(values)
-  return batches.of { observations = window(m.x, from, to), done = window(m.done, from, to), previous = previous, actions = window(m.actions, from, to),
+  return rollout_batch.of { observations = window(m.x, from, to), done = window(m.done, from, to), previous = previous, actions = window(m.actions, from, to),
     rewards = window(m.rewards, from, to), features = taught(features), core_output = taught(core_output), logits = q, values = values,
     policy = self.agent:distribution(q), returns = returns, advantages = returns - values:detach() }
 end

@@ -7,7 +7,7 @@
 -- Gradients flow through one step of the memory (credit=trace), or by its sensitivities back to the episode's first step (credit=exact).
 -- num_steps changes no number: after that many steps the program looks at the log, the clock and Ctrl-C.
 local ffi = require "ffi"
-local batches = require "mneme.learn.batches"
+local rollout_batch = require "mneme.learn.rollout_batch"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -257,7 +257,7 @@ end
 
 ---What a checkpoint holds: traces of each stream, and its sensitivities.
 function Stream:contents()
-  local list = batches.checkpoint.contents(self)
+  local list = rollout_batch.checkpoint.contents(self)
   for b = 0, self.B - 1 do
     for _, entry in ipairs(self.lanes[b].past and self.lanes[b].past:contents() or {}) do
       list[#list + 1] = { ("stream.%d.%s"):format(b, entry[1]), entry[2] }

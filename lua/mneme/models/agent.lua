@@ -9,7 +9,7 @@ local decays = require "mneme.models.axes.decays"
 local feature_maps = require "mneme.models.axes.feature_maps"
 local tables = require "mneme.base.tables"
 local gates = require "mneme.models.axes.gates"
-local core_size = require "mneme.models.core_size"
+local default_core_size = require "mneme.models.default_core_size"
 local nn = require "mneme.tensor.nn"
 local registry = require "mneme.base.registry"
 local tensor = require "mneme.tensor.tensor"
@@ -172,14 +172,14 @@ local function agent(options)
     return nn.container { { "torso", torso }, { "core", c.module }, { "heads", usual } }
   end
   if type(core) == "table" and core.remember == "chrono" then core = reaching_back(core, env) end
-  local sizing = core_size.fit(core, d_in, like)
+  local sizing = default_core_size.fit(core, d_in, like)
   core = fitting_core(core, d_in)
   core.sized = sizing or core.sized
   local heads = make_heads(options, core.d_out, hidden, actions, kind)
   local module = whole(torso, core, heads)
   return setmetatable({ core = core, torso = torso, heads = heads, module = module, hidden = hidden, previous = previous, actions = actions, kind = kind,
     kind_name = kind_name, mask = mask, action_space = space, told = told,
-    observation_space = env.observation_space, asked = options, script_parameters = core_size.of_script(module, core, like) }, Agent)
+    observation_space = env.observation_space, asked = options, script_parameters = default_core_size.of_script(module, core, like) }, Agent)
 end
 
 ---Make it act by the largest of the Q values that its policy head gives, for learners of Q: a new head, unless the script made one, and no critic.

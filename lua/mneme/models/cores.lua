@@ -50,7 +50,7 @@ local ways = {
 ---@field states table<string, string> names and axes of its states, "[B,H,V,K]"
 ---@field sizes table<string, integer> what the letters of these axes stand for
 ---@field reads string how it reads its memory: see implicit_attention.lua
----@field sized table? of a core of a config's settings: what its size was to be (core_size.lua)
+---@field sized table? of a core of a config's settings: what its size was to be (default_core_size.lua)
 ---@field as_trained string? of a run that was stored before there was a setting: with what it acts, as a sentence
 local Core = {}
 Core.__index = Core
@@ -276,7 +276,7 @@ end
 local claims = { steps = "exact", reset = "exact", state = "constant", gradients = "exact" }
 
 local definitions, generation = {}, trusted_code.generation
-local sizes = { fit = nil }            -- core_size.lua, which makes cores, puts its function here
+local sizes = { fit = nil }            -- default_core_size.lua, which makes cores, puts its function here
 
 ---The definition of a core by name, or by the path of its file: { doc, source, config, build }.
 local function definition(name)

@@ -1,6 +1,6 @@
 -- sequence_model.lua -- a model for data sets: embedding, a core or an encoder, logits.
 local errors = require "mneme.base.errors"
-local core_size = require "mneme.models.core_size"
+local default_core_size = require "mneme.models.default_core_size"
 local nn = require "mneme.tensor.nn"
 local encoder_core = require "mneme.models.encoder_core"
 
@@ -40,7 +40,7 @@ local function new(options)
   local head = head_of(core)
   local function like(c) return nn.container { { "embed", embed }, { "core", c.module }, { "head", head_of(c) } } end
   local module = nn.container { { "embed", embed }, { "core", core.module }, { "head", head } }
-  return setmetatable({ core = core, embed = embed, head = head, module = module, script_parameters = core_size.of_script(module, core, like) }, Model)
+  return setmetatable({ core = core, embed = embed, head = head, module = module, script_parameters = default_core_size.of_script(module, core, like) }, Model)
 end
 
 ---Pass a batch of sequences through it.

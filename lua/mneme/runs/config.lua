@@ -9,8 +9,8 @@ local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
 local ranks = require "mneme.tensor.ranks"
 local trusted_code = require "mneme.base.trusted_code"
-local given_words = require "mneme.runs.given_words"
-local published_values = require "mneme.runs.published_values"
+local given_settings = require "mneme.runs.given_settings"
+local settings_by_core = require "mneme.runs.settings_by_core"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 
@@ -64,9 +64,9 @@ local meta = setmetatable({}, { __mode = "k" })
 ---resumed = config.json of the run that is resumed }.
 function config.meta(cfg) return meta[cfg] end
 
----Where the values of a new run's settings came from: see published_values.lua.
+---Where the values of a new run's settings came from: see settings_by_core.lua.
 function config.origins(cfg)
-  local origins = published_values.add_size(meta[cfg].origins, meta[cfg].core, cfg.core)
+  local origins = settings_by_core.add_size(meta[cfg].origins, meta[cfg].core, cfg.core)
   for key in pairs(origins) do if cfg[key:match "^[^.]+"] == nil then origins[key] = nil end end       -- of another learner than the chosen one
   return origins
 end
@@ -174,7 +174,7 @@ local function check_spelling(own, about)
     if not known[key] then mine[#mine + 1] = key end
   end
   for _, key in ipairs(tables.keys(known)) do if not declares[key] then others[#others + 1] = key end end
-  if mine[1] then given_words.check_keys(mine, about, others) end
+  if mine[1] then given_settings.check_keys(mine, about, others) end
 end
 
 -- The arguments of this script: the command line's, unless another script is the program.
@@ -214,7 +214,7 @@ end
 local own_core              -- the words of a study's own core, the first of its axis
 
 ---The next config gets these arguments from a study, not from the user.
-config.note_preset = given_words.note_preset
+config.note_preset = given_settings.note_preset
 
 ---The script's own core is, for the next config, the one of these arguments.
 ---@param list string[] core=NAME core.option=value
@@ -225,7 +225,7 @@ local function leave_out_others(cfg, schema, given)
   local class = learner_settings.find(cfg.learner)
   local function foreign(key) return learner_settings.keys[key] and class.defaults[key] == nil end
   for _, pair in ipairs(given) do
-    if foreign(pair[1]) and not given_words.of_study(pair[1]) then learner_settings.refuse(cfg.learner, pair[1], class.defaults) end
+    if foreign(pair[1]) and not given_settings.of_study(pair[1]) then learner_settings.refuse(cfg.learner, pair[1], class.defaults) end
   end
   for key in pairs(schema) do if foreign(key) then cfg[key] = nil end end
 end
@@ -338,7 +338,7 @@ end
 local function lay_out(cfg, schema, sized, size, published, choose)
   set_all(cfg, schema, sized, size)              -- here for the core and the learner that it may choose,
   choose()
-  local entry, defaults = published_values.of(published, cfg, schema.learner and schema.learner.default)
+  local entry, defaults = settings_by_core.of(published, cfg, schema.learner and schema.learner.default)
   set_all(cfg, schema, defaults, "published")
   set_all(cfg, schema, entry, "published")
   set_all(cfg, schema, sized, size, true)        -- and here because it wins over published values
@@ -352,7 +352,7 @@ local function resolved(schema, cfg)
   return list
 end
 
--- What the core's size is to be (a sizing of core_size.lua); nil: there is no core with options, or a stored run has its size.
+-- What the core's size is to be (a sizing of default_core_size.lua); nil: there is no core with options, or a stored run has its size.
 local function sizing_of(cfg, own, given)
   local named, text = {}, type(cfg.size) == "string" and cfg.size or "script"
   for _, pair in ipairs(given) do named[pair[1]:match "^core%.(.*)" or pair[1]] = true end
@@ -373,7 +373,7 @@ local declared = {}         -- the arguments of the run, and where its settings 
 
 -- The arguments as pairs.  A run has one declaration: a file that it loads and that declares others does not know the arguments.
 local function read_once(arguments, schema)
-  local ok, given, help = pcall(given_words.read, arguments, schema)
+  local ok, given, help = pcall(given_settings.read, arguments, schema)
   local first = config.arguments and declared.arguments == config.arguments and declared.where
   if not ok and first and given.message:find "^unknown setting" then
     local file = (errors.position() or "FILE"):gsub(":%d+$", "")
@@ -399,11 +399,11 @@ function config.new(defaults, about)
     errors.raise "config: expected { key = default, ... }"
   end
   local arguments, script = own_arguments(2)
-  local learner = given_words.blame(nil, read_learners, defaults, arguments)
-  arguments = given_words.renamed(arguments, defaults, learner and learner_settings.find(learner).defaults or learner_settings.own())
+  local learner = given_settings.blame(nil, read_learners, defaults, arguments)
+  arguments = given_settings.renamed(arguments, defaults, learner and learner_settings.find(learner).defaults or learner_settings.own())
   local schema, own_keys, common = declare(defaults, about)
   if not table.concat(arguments, " "):find "%f[%w]resume=" then check_spelling(own_keys, about) end      -- a stored run trained with it
-  local published = published_values.by_learner(about.published or {}, defaults.learner)
+  local published = settings_by_core.by_learner(about.published or {}, defaults.learner)
   config.asked = true
   if script and not config.arguments and files.is_file(script) then trusted_code.note(script, files.read(script)) end      -- run by luajit itself
   if config.survey and not config.survey.one then arguments = take_axes(config.survey, arguments, schema) end
@@ -411,22 +411,22 @@ function config.new(defaults, about)
   local cfg, by_user, last = defaults_of(schema), {}, {}          -- last: the last word that sets each key
   for _, pair in ipairs(given) do
     local key = pair[1]:match "^[^.]+"
-    by_user[key] = not given_words.of_study(key) or nil
+    by_user[key] = not given_settings.of_study(key) or nil
     last[key] = pair
   end
   local function command_line(only)
     for _, pair in ipairs(given) do
       if not only or pair[1]:match "^[^.]+" == only then
-        given_words.blame(pair, setting_types.set, cfg, schema, pair[1], pair[2])
+        given_settings.blame(pair, setting_types.set, cfg, schema, pair[1], pair[2])
       end
     end
   end
   command_line "resume"
   local resumed, own, layers
   if cfg.resume ~= "" then
-    resumed = given_words.blame(nil, resume, cfg, schema, given, cfg.resume)
+    resumed = given_settings.blame(nil, resume, cfg, schema, given, cfg.resume)
   else
-    local size = given_words.blame(nil, size_of, cfg, defaults, command_line)
+    local size = given_settings.blame(nil, size_of, cfg, defaults, command_line)
     local sized = size and defaults[size] or {}
     own = defaults_of(schema)
     own.quick, own.full = cfg.quick, cfg.full
@@ -440,13 +440,13 @@ function config.new(defaults, about)
     layers.given, layers.by_user = given, by_user
   end
   command_line()
-  if learner then given_words.blame(nil, leave_out_others, cfg, schema, given) end
+  if learner then given_settings.blame(nil, leave_out_others, cfg, schema, given) end
   local taken
   if own then
     local named = {}
     for key in pairs(layers.sized) do named[key] = true end
     for _, pair in ipairs(given) do named[pair[1]] = true end
-    taken = published_values.text(published, cfg, own, defaults.learner, named, defaults.core)
+    taken = settings_by_core.text(published, cfg, own, defaults.learner, named, defaults.core)
   end
   if help then
     local rows = config.study_rows and config.study_rows()
@@ -459,15 +459,16 @@ function config.new(defaults, about)
   local for_learner = {}
   for key, entry in pairs(schema) do
     if cfg[key] ~= nil then
-      if last[key] then given_words.blame(last[key], setting_types.check, key, cfg[key], entry.about) else setting_types.check(key, cfg[key], entry.about) end
+      local check = setting_types.check
+      if last[key] then given_settings.blame(last[key], check, key, cfg[key], entry.about) else check(key, cfg[key], entry.about) end
       for_learner[key] = entry.of_learner
     end
   end
-  if not resumed and not config.survey then given_words.blame(nil, check_run, cfg, by_user) end
-  given_words.forget_preset()
+  if not resumed and not config.survey then given_settings.blame(nil, check_run, cfg, by_user) end
+  given_settings.forget_preset()
   own_core = nil
   local name = script and script:match "([^/]*)$":gsub("%.lua$", "") or "run"
-  meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and published_values.origins(layers),
+  meta[cfg] = { script = script, name = name, schema = schema, resumed = resumed, published = taken, origins = layers and settings_by_core.origins(layers),
     core = setting_types.copy(cfg.core) }
   if config.survey then
     config.survey.published = published
@@ -479,7 +480,7 @@ function config.new(defaults, about)
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
   require("mneme.models.cores").resume(resumed and resumed.core)             -- late: it opens the context
-  if sizing then require("mneme.models.core_size").want(cfg.core, sizing) end
+  if sizing then require("mneme.models.default_core_size").want(cfg.core, sizing) end
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision, cfg.emulate))
   if cfg.debug == "1" or cfg.debug == "nan" then engine.C.mn_set_debug(engine.ctx, true) end

@@ -6,7 +6,7 @@ local config = lazy "mneme.runs.config"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local learner_settings = require "mneme.runs.learner_settings"
-local meanings = lazy "mneme.base.meanings"
+local did_you_mean = lazy "mneme.base.did_you_mean"
 local trusted_code = require "mneme.base.trusted_code"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -74,7 +74,7 @@ function script.locate(name)
       if tables.has(registry.names(kind), name) then instead(("it is a %s: mneme run tmaze %s=%s"):format(key, key, name)) end
     end
     local env = tables.has(catalogue.names "envs", name) and name
-    local means = env and "mneme run train env=" .. env or meanings.of_field("environment", name)
+    local means = env and "mneme run train env=" .. env or did_you_mean.of_field("environment", name)
     if means then instead(env and means or "as an environment, mneme run train env=NAME: " .. means) end
   end
   local path = registry.file("experiments", name, "experiment"):gsub("^%./", "")
@@ -129,7 +129,7 @@ function script.run(path, words)
   for member, kind in pairs { step = { "env", "an environment" }, build = { "core", "a core" }, loss = { "learner", "a learner" } } do
     if type(result) == "table" and not config.asked and type(rawget(result, member)) == "function" then
       errors.usage(("%s is %s, expected a script"):format(path, kind[2]),
-        ("mneme run train %s=%s"):format(kind[1], require "mneme.base.shell_word"(path)))
+        ("mneme run train %s=%s"):format(kind[1], require "mneme.base.shell_quote"(path)))
     end
   end
   if #words > 0 and not config.asked then

@@ -4,7 +4,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
-local shell_word = require "mneme.base.shell_word"
+local shell_quote = require "mneme.base.shell_quote"
 local small = lazy "mneme.commands.bench.small"
 local stats = lazy "mneme.stats"
 local published_agents = lazy "mneme.commands.bench.parts.published_agents"
@@ -37,7 +37,7 @@ local function ours(l, updates)
 end
 
 local function theirs(o, name)
-  local pipe = io.popen(("%s %s %s %d %d 2>&1"):format(shell_word(o.torch), shell_word(registry.root .. "tests/reference/bench_peers.py"), name, o.steps,
+  local pipe = io.popen(("%s %s %s %d %d 2>&1"):format(shell_quote(o.torch), shell_quote(registry.root .. "tests/reference/bench_peers.py"), name, o.steps,
     o.threads))
   local said = pipe:read "*a"
   pipe:close()
@@ -78,8 +78,8 @@ local function official(o)
     return line
   end
   os.execute("mkfifo " .. pipe)
-  local process = io.popen(("AGALITE=%s %s %s %d <%s 2>%s.log"):format(shell_word(o.agalite), shell_word(o.official),
-    shell_word(registry.root .. "tests/reference/bench_official.py"), UPDATES, pipe, pipe))
+  local process = io.popen(("AGALITE=%s %s %s %d <%s 2>%s.log"):format(shell_quote(o.agalite), shell_quote(o.official),
+    shell_quote(registry.root .. "tests/reference/bench_official.py"), UPDATES, pipe, pipe))
   local go = io.open(pipe, "w")                                    -- waits for the reader
   told(process)                                                     -- "ready"
   local l = published_agents.learner(published_agents.find "agalite")

@@ -2,12 +2,12 @@
 -- forgotten: what it gains when each part keeps, from each step on, what it holds there.  The same episodes with the same random numbers, and
 -- each continues from the state kept at that step.  It is measured in small pieces, so that a window can work on it between two frames, and
 -- column by column, so that a half-done map can be stored.
-local decisions = require "mneme.envs.decisions"
+local right_actions = require "mneme.envs.right_actions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.insight.episodes.interventions"
-local memory_rows = require "mneme.insight.episodes.memory_rows"
-local part_map = require "mneme.insight.episodes.part_map"
+local memory_parts = require "mneme.insight.episodes.memory_parts"
+local map_display = require "mneme.insight.episodes.map_display"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
@@ -27,7 +27,7 @@ local LONG = 10                    -- seconds: where the coarse columns take lon
 ---@field columns table[] of each step that is done: { at, envs = indices of the episodes that reach it, base = what these get without,
 ---  loss = { [row] = what each of them loses, of hold: gains } }
 ---@field outcomes table[] of the episodes without any intervention: { score, ret, length, greedy = score of the same episode with the likeliest
----  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions (envs/decisions.lua), where they are known }
+---  action at each step, where success is measured and an episode fails; wrong, drawn, clear: its wrong decisions, where known (envs/right_actions.lua) }
 ---@field measure string? "success" or "return"; nil: not known before the outcomes are
 ---@field asked_for integer? columns that were asked for
 ---@field partial table[] of each step of which some rows are measured, as in columns: loss has these alone
@@ -90,7 +90,7 @@ end
 -- The episodes as they are: how they end says what can be measured, and at which steps.
 local function survey(self)
   local p, scored, graded = self.carrier, false, false
-  local counter = decisions.counter(p)
+  local counter = right_actions.counter(p)
   local function count(ended)                               -- the decisions of episodes that are over
     for b, outcome in pairs(counter and ended or {}) do
       local of = not outcome.wrong and counter.take(b) or outcome
@@ -236,7 +236,7 @@ local known = { by = { "head", "layer" }, measure = { "return", "success" }, tes
 ---A map of an agent's memory, not measured yet: call work().
 ---@param carrier Stepper plays the episodes, one for each of its environments
 ---@param worker Stepper another one of the same agent, with equal settings
----@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_rows.lua; measure = "success"|
+---@param options table? { test = "erase" (default) or "hold"; by = "head"|"layer": the rows, see memory_parts.lua; measure = "success"|
 ---  "return", nil: success where every score is 0 or 1, else the return; seed = 12345 of the first episode; every = steps between columns,
 ---  nil: about 24 columns, fewer where episodes are long; columns = about as many, in place of every; steps = those of another map, in place of
 ---  every; on_step, on_column = function(map) called after each step that is played, each column; on_coarse = function(map, seconds), called once when
@@ -258,7 +258,7 @@ function causal_map.new(carrier, worker, options)
   if carrier == worker or carrier.num_envs ~= worker.num_envs then
     errors.raise("causal map: expected two steppers with the same number of environments")
   end
-  local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_rows.list(carrier.agent.core, options.by), columns = {},
+  local self = setmetatable({ carrier = carrier, worker = worker, rows = memory_parts.list(carrier.agent.core, options.by), columns = {},
     partial = {}, outcomes = {}, measure = options.measure, asked = options.measure, by = options.by or "head", test_of = options.test or "erase",
     seed = options.seed or 12345, every = options.every, asked_for = options.columns, steps = options.steps, outline = options.outline,
     starts = {}, on_step = options.on_step, on_column = options.on_column, on_coarse = options.on_coarse, done = false, outlined = false, coarse = false,
@@ -428,7 +428,7 @@ function Map:view()
     for _, cell in pairs(row) do cell.clear = (cell.low or 0) > 0 end
   end
   local value = ("%s %s"):format(self.measure or "success", kind.verb)
-  return part_map.new { name = kind.name, title = kind.title, at = kind.at, value = value, key = "loss", rows = self.rows,
+  return map_display.new { name = kind.name, title = kind.title, at = kind.at, value = value, key = "loss", rows = self.rows,
     steps = self.steps or {}, cells = cells,
     floor = self.measure == "success" and LEAST_SCALE or 1e-6, map = self, test = test, stands = "beyond the noise of all cells",
     define = ("%s %s, over %d episodes; what does not stand out of the noise has no colour."):format(value, kind.define, #self.outcomes),

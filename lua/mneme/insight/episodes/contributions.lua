@@ -5,8 +5,8 @@
 -- states that are kept at some steps.
 local ffi = require "ffi"
 local interventions = require "mneme.insight.episodes.interventions"
-local memory_rows = require "mneme.insight.episodes.memory_rows"
-local part_map = require "mneme.insight.episodes.part_map"
+local memory_parts = require "mneme.insight.episodes.memory_parts"
+local map_display = require "mneme.insight.episodes.map_display"
 local progress = require "mneme.base.progress"
 local plan = require "mneme.tensor.plan"
 local state_arrays = require "mneme.models.state_arrays"
@@ -37,7 +37,7 @@ Job.__index = Job
 function contributions.parts_of(core)
   local function finest(by)
     local list, divided = {}, {}
-    local rows = memory_rows.list(core, by)
+    local rows = memory_parts.list(core, by)
     for _, row in ipairs(rows) do if row.layer and row.word ~= "layers." .. row.layer then divided[row.layer] = true end end
     for _, row in ipairs(rows) do if not (divided[row.layer] and row.word == "layers." .. row.layer) then list[#list + 1] = row end end
     return list
@@ -364,7 +364,7 @@ function Job:map()
   local steps = {}
   for c, i in ipairs(self.columns) do steps[c] = i - 1 end
   local how = self.from and ("as if step %d had not been observed"):format(self.from - 1) or self.env and "swapped with an episode of another cue" or "erased"
-  local map = part_map.new { name = "contribution", title = "contribution of each part of the memory", at = "before step", value = "of the policy moved",
+  local map = map_display.new { name = "contribution", title = "contribution of each part of the memory", at = "before step", value = "of the policy moved",
     key = "moved", alone = "moves this policy", floor = 1, percent = true, rows = self.rows, steps = steps, cells = cells,
     stands = ("%.0f %% or more"):format(100 * contributions.LITTLE),
     define = ("How much of the policy's probability moves%s if that part of the memory is %s before this step, at the later step that depends most on the "

@@ -2,7 +2,7 @@
 -- because it solved its task keeps as its result.  The episodes that stopped it were chosen for their score; these were not.
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
-local decisions = require "mneme.envs.decisions"
+local right_actions = require "mneme.envs.right_actions"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
@@ -26,7 +26,7 @@ function fresh.play(p, episodes, options)
   local album, reached, most = o.album, o.reached, o.most or math.huge
   local B, each, played, count, steps = p.num_envs, math.ceil(episodes / p.num_envs), {}, {}, 0          -- played[k * B + b]: environment b's episode k
   local bar, total = progress.new { steps = episodes, unit = "episodes", after = 2 }, 0
-  local interrupted, counter = false, p.greedy == 0 and decisions.counter(p) or nil
+  local interrupted, counter = false, p.greedy == 0 and right_actions.counter(p) or nil
   while total < each * B and not interrupted and steps < most do
     p:forward()
     if album then album:before() end

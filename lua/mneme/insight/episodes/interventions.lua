@@ -8,7 +8,7 @@
 --   { at = 40, kind = "set", what = "position", to = 3 }               and shift (by = -2), flip (to another value)
 -- Each applies at step `at`, before the agent processes its observation; a change of the environment changes the observation, too.
 -- Parts of a memory: all, layers.2, layers.2.head.1, layers.2.head.1.C, layers.2.channels.0-15, a state's name, or that with an
--- index of its first axis, memory.2; memory_rows.lua lists them.  A probe: its name, or layers.0.head.1.beta.
+-- index of its first axis, memory.2; memory_parts.lua lists them.  A probe: its name, or layers.0.head.1.beta.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"

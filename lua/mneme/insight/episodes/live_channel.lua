@@ -8,7 +8,7 @@ local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
-local spaces = require "mneme.envs.spaces"
+local action_spaces = require "mneme.envs.action_spaces"
 local state_arrays = require "mneme.models.state_arrays"
 local format = require "mneme.base.format"
 local safetensors = require "mneme.tensor.safetensors"
@@ -212,7 +212,7 @@ local function fault_of(schema)
   if type(n) ~= "number" or n < 1 or n % 1 ~= 0 or n > 2 ^ 31 then return "its schema counts no environments" end
   if not is_text(schema.title) or not is_text(schema.reads) then return "its title is not a text" end
   if env ~= nil and (type(env) ~= "table" or type(env.id) ~= "string" or type(env.settings) ~= "table") then return "its environment has no name" end
-  if schema.space ~= nil and not spaces.of_description(schema.space) then return "the space of its actions is none" end
+  if schema.space ~= nil and not action_spaces.of_description(schema.space) then return "the space of its actions is none" end
   if not (are_arrays(schema.memory) and are_arrays(schema.probes) and type(seen) == "table" and are_arrays { seen = seen }
     and (seen.dtype == "f32" or seen.dtype == "u8") and state_arrays.is_shape { schema.world }) then return "a field has no shape" end
 end
@@ -222,7 +222,7 @@ local function read_schema(path, text, bytes)
   local schema, why = json.decode(text, path)
   local fault = why or fault_of(schema)
   if fault then errors.fail(path .. " cannot be watched: " .. fault) end
-  local space = schema.space and spaces.of_description(schema.space) or nil
+  local space = schema.space and action_spaces.of_description(schema.space) or nil
   local fields, n = layout(schema, space)
   if n ~= bytes then errors.fail(("%s cannot be watched: its fields take %.0f bytes, a snapshot has %.0f"):format(path, n, bytes)) end
   return schema, space, fields

@@ -168,7 +168,7 @@ end
 
 ---Why episodes fail that fail by the draw of an action: the simplest explanation, known from the episodes as they are.
 ---@param outcomes table[] { score; wrong, drawn, clear = wrong decisions, those where the right action had more probability than the one drawn, and those
----  where it had clearly more, where an environment declares what is right (envs/decisions.lua); greedy = score of the same episode with the likeliest
+---  where it had clearly more, where an environment declares what is right (envs/right_actions.lua); greedy = score of the same episode with the likeliest
 ---  action at each step, where known }
 ---@return string? sentence nil: few episodes fail, or nothing is known
 function memory_story.draw(outcomes)

@@ -4,7 +4,7 @@
 local contributions = require "mneme.insight.episodes.contributions"
 local frames = require "mneme.insight.episodes.frames"
 local interventions = require "mneme.insight.episodes.interventions"
-local part_map = require "mneme.insight.episodes.part_map"
+local map_display = require "mneme.insight.episodes.map_display"
 local progress = require "mneme.base.progress"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
@@ -185,7 +185,7 @@ function patching.new(agent, A, B, options)
   local o = options or {}
   local self = setmetatable({ agent = agent, A = A, B = B, decision = o.decision, at = o.at, every = o.every, cells = {}, paths = {},
     deadline = math.huge, problem = contributions.problem_of(agent, A) or contributions.problem_of(agent, B) }, Job)
-  self.map = part_map.new { name = "patching", title = "what the other episode's memory does here", at = "its state before step", rows = {}, steps = {},
+  self.map = map_display.new { name = "patching", title = "what the other episode's memory does here", at = "its state before step", rows = {}, steps = {},
     cells = self.cells, key = "loss", value = "of the policy moved", floor = LEAST_SCALE, percent = true,
     stands = ("%.0f %% or more"):format(100 * contributions.LITTLE) }
   self.done = self.problem ~= nil

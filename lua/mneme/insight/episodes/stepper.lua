@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
-local batches = require "mneme.learn.batches"
+local rollout_batch = require "mneme.learn.rollout_batch"
 local normaliser = require "mneme.learn.normaliser"
 local state_arrays = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
@@ -95,7 +95,7 @@ function stepper.new(env, agent, options)
   self.done = ffi.new("uint8_t[?]", B)
   self.resets = tensor.new { shape = { self.rows, B }, dtype = "u8", time = true }
   self.previous = agent:previous_leaves(self.rows, B)
-  self.memory_resets = batches.resets(B, memory.reset_on_done, memory.context)
+  self.memory_resets = rollout_batch.resets(B, memory.reset_on_done, memory.context)
   self.period, self.steps_taken = memory.carry and 0 or memory.num_steps, 0
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock:data()[0] = self.seed % 2 ^ 31
@@ -441,7 +441,7 @@ function stepper.from_run(folder, options)
     env = envs.known(about.env, settings)
     agent = agents.remade(about, env)
   else
-    env, agent = require("mneme.learn.rebuild").run(folder, about, settings)
+    env, agent = require("mneme.learn.script_agent").run(folder, about, settings)
   end
   local checkpoint = options.checkpoint and run:of_step(options.checkpoint) or options.best and run:best() or run:latest()
   if not checkpoint then errors.fail(run:no_checkpoint()) end

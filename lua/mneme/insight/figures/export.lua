@@ -1,9 +1,9 @@
 -- export.lua -- writes a figure to a file whose extension gives the format.  If a program is missing, the error
 -- names its Debian package.
-local data = require "mneme.insight.figures.data"
+local figure_csv = require "mneme.insight.figures.figure_csv"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local shell_word = require "mneme.base.shell_word"
+local shell_quote = require "mneme.base.shell_quote"
 local svg = require "mneme.insight.figures.svg"
 local terminal = require "mneme.base.terminal"
 
@@ -22,7 +22,7 @@ local function convert(fig, path, kind, o)
   local from = files.draft(path)
   local ok, drawn = pcall(function()
     files.write(from, { drawing(fig, o) })
-    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, shell_word(from)))
+    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, shell_quote(from)))
     local bytes = pipe and pipe:read "*a" or ""
     if pipe then pipe:close() end
     return bytes
@@ -35,7 +35,7 @@ end
 
 local writers = {
   svg = function(fig, path, o) files.write(path, { drawing(fig, o) }) end,
-  csv = function(fig, path) files.write(path, { data.csv(fig) }) end,
+  csv = function(fig, path) files.write(path, { figure_csv.csv(fig) }) end,
   png = function(fig, path, o) convert(fig, path, "png", o) end,
   pdf = function(fig, path, o) convert(fig, path, "pdf", o) end,
 }
@@ -72,7 +72,7 @@ function export.kind(path)
 end
 
 ---Write a figure into a file.
----@param fig table see insight/figures/model.lua
+---@param fig table see insight/figures/figure_format.lua
 ---@param path string ends in .svg, .png, .pdf or .csv
 ---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
 ---  panels = true or false: a panel for each line, default where lines are many }

@@ -1,10 +1,10 @@
 -- html_section.lua -- a figure as a section of an HTML page: title, drawing (a wide one, and one for small screens), note, and links
 -- that save it and its numbers.  It loads nothing from the network;
 -- without scripts only saving the drawing is unavailable.
-local data = require "mneme.insight.figures.data"
+local figure_csv = require "mneme.insight.figures.figure_csv"
 local files = require "mneme.base.files"
 local figure_style = require "mneme.insight.figures.figure_style"
-local model = require "mneme.insight.figures.model"
+local figure_format = require "mneme.insight.figures.figure_format"
 local svg = require "mneme.insight.figures.svg"
 local text = require "mneme.insight.figures.text"
 
@@ -25,11 +25,11 @@ local function address(kind, s)
 end
 
 ---A figure as HTML.
----@param fig table see insight/figures/model.lua
+---@param fig table see insight/figures/figure_format.lua
 ---@param id string of letters, digits, - and _, that nothing else on the page has; also the name of files saved from it
 ---@return string html
 function section.html(fig, id)
-  model.check(fig)
+  figure_format.check(fig)
   local out = {}
   local function add(s, ...) out[#out + 1] = select("#", ...) > 0 and s:format(...) or s end
   add('<figure class="mn-part" id="%s">\n', id)
@@ -37,7 +37,7 @@ function section.html(fig, id)
   add('<div class="mn-wide">%s</div><div class="mn-narrow">%s</div>\n', svg.draw(fig, { id = id .. "-1" }), svg.draw(fig, { id = id .. "-1n", narrow = true }))
   if fig.note and fig.note ~= "" then add("<p>%s</p>\n", escape(fig.note)) end
   add('<div class="mn-save"><a download="%s.csv" href="', id)
-  add(address("text/csv", data.csv(fig)))
+  add(address("text/csv", figure_csv.csv(fig)))
   add('">Save as CSV</a><a download="%s.svg" href="#%s" data-drawing>Save as SVG</a></div>\n</figure>\n', id, id)
   return table.concat(out)
 end

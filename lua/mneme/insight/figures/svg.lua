@@ -1,7 +1,7 @@
 -- svg.lua -- draws a figure as SVG: as part of a page, or as a separate file with its title, note and colours.
 local errors = require "mneme.base.errors"
 local figure_style = require "mneme.insight.figures.figure_style"
-local model = require "mneme.insight.figures.model"
+local figure_format = require "mneme.insight.figures.figure_format"
 local svg_writer = require "mneme.insight.figures.svg_writer"
 local text = require "mneme.insight.figures.text"
 
@@ -18,7 +18,7 @@ local function description(fig)
 end
 
 ---A figure as SVG.
----@param fig table see insight/figures/model.lua
+---@param fig table see insight/figures/figure_format.lua
 ---@param o table? { id = of its own on a page, default "figure"; narrow = for small screens; panels = true | false: one panel a line,
 ---  default where lines are many; alone = true: a file, with title, note and styles; and then: theme = "light" | "dark": fixed
 ---  colours; width = pixels of all of it; font = a family of letters; title = false: without title and note }
@@ -26,7 +26,7 @@ end
 function svg.draw(fig, o)
   o = o or {}
   errors.need("figure: options", o, nil, "a table such as { alone = true }")
-  local drawing = drawings[model.check(fig)]
+  local drawing = drawings[figure_format.check(fig)]
   local margin, told = o.alone and (o.width and 2 or 16) or 0, o.alone and o.title ~= false
   local wide = o.width and o.width - 2 * margin or o.narrow and NARROW or WIDE
   local paper, y, id = svg_writer.new(wide, o.id or "figure"), 0, text.escape(o.id or "figure")

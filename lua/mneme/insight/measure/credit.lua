@@ -6,7 +6,7 @@
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.insight.episodes.interventions"
-local part_map = require "mneme.insight.episodes.part_map"
+local map_display = require "mneme.insight.episodes.map_display"
 local state_arrays = require "mneme.models.state_arrays"
 local gradients = require "mneme.tensor.gradients"
 local tensor = require "mneme.tensor.tensor"
@@ -274,7 +274,7 @@ end
 ---@param at string what a column is
 ---@return PartMap
 function credit.shares(rows, steps, cells, at)
-  return part_map.new { name = "credit", title = "credit", value = "of the gradient", at = at, rows = rows, steps = steps, cells = cells, key = "share",
+  return map_display.new { name = "credit", title = "credit", value = "of the gradient", at = at, rows = rows, steps = steps, cells = cells, key = "share",
     floor = 1, percent = true, root = true }
 end
 

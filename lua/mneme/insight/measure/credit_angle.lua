@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local ranks = require "mneme.tensor.ranks"
-local shadow = require "mneme.insight.measure.shadow"
+local gradient_again = require "mneme.insight.measure.gradient_again"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -42,7 +42,7 @@ end
 local function whole_loss(self)
   local learner, whole = self.learner, {}
   local from, to = self.rows - learner.T, self.rows + 1
-  return shadow(learner, { past = false, sequence = function(_, name) return whole[name] end }, nil, function()
+  return gradient_again(learner, { past = false, sequence = function(_, name) return whole[name] end }, nil, function()
     local previous
     for name, s in pairs(self.streams) do
       local key = name:match "^previous%.(.*)"

@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local shadow = require "mneme.insight.measure.shadow"
+local gradient_again = require "mneme.insight.measure.gradient_again"
 
 local gradient_error = {}
 
@@ -24,7 +24,7 @@ function gradient_error.of(learner, emulate)
     "learner=pqn, learner=a2c") end
   local own, slow, parameters = learner.cfg.precision or "fp32", learner.cfg.emulate or "0", learner.optimiser.parameters
   -- Neither acting's activations nor those of its own update serve, which are of one precision.
-  local again, kept = shadow(learner, {}, { acts_apart = function() return true end }), {}
+  local again, kept = gradient_again(learner, {}, { acts_apart = function() return true end }), {}
   local function precision(word, how) engine.check(engine.C.mn_set_precision(engine.ctx, word, word == "bf16" and how or "0")) end
   for i, p in ipairs(parameters) do kept[i] = ffi.new("float[?]", p:size()) end
   return function()

@@ -6,7 +6,7 @@ local ffi = require "ffi"
 local example_random = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
 local contributions = require "mneme.insight.episodes.contributions"
-local part_map = require "mneme.insight.episodes.part_map"
+local map_display = require "mneme.insight.episodes.map_display"
 local progress = require "mneme.base.progress"
 local ridge = require "mneme.insight.measure.ridge"
 local reading_samples = require "mneme.insight.measure.reading_samples"
@@ -325,7 +325,7 @@ function Job:map(fact, of)
       if p then cells[part][k] = { p = p, clear = self:is_read(fact, k, part), n = not of and math.floor(known.test + 0.5) or nil } end
     end
   end
-  return part_map.new { name = "knowledge-" .. fact.name, title = "what the memory knows: " .. fact.name, at = "at step", key = "p",
+  return map_display.new { name = "knowledge-" .. fact.name, title = "what the memory knows: " .. fact.name, at = "at step", key = "p",
     alone = "readable", floor = 1, percent = true,
     value = class and "probability of the right answer" or "share of variance", rows = self.parts, steps = self.steps or {}, cells = cells,
     stands = "beyond chance", needed = class and self.classes == 1,

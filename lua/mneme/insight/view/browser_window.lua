@@ -1,6 +1,6 @@
 -- browser_window.lua -- a window in a browser: the loop of window.lua, whose pages browser.js gets as lists of shapes, served by scenes/view/web_server.c.
 local ffi = require "ffi"
-local addresses = require "mneme.insight.view.addresses"
+local moment_links = require "mneme.insight.view.moment_links"
 local engine = require "mneme.base.engine"
 local episode_data = require "mneme.insight.view.episode_data"
 local errors = require "mneme.base.errors"
@@ -27,7 +27,7 @@ function Surface:poll(event)
     local function side(x) return math.max(LEAST, math.min(MOST, x)) end
     self.width, self.height, self.fine = side(event.x), side(event.y), event.key / 1000
   elseif event.kind == self.lib.MN_EVENT_ADDRESS and self.client.go then
-    self.client:go(addresses.read(ffi.string(self.lib.mn_web_address(self.server))), C.mn_clock(false))
+    self.client:go(moment_links.read(ffi.string(self.lib.mn_web_address(self.server))), C.mn_clock(false))
   end
   return true
 end
@@ -44,7 +44,7 @@ end
 
 function Surface:show(painter, client)
   local page = episode_data.page(painter, { title = client.title and client.title .. " - Mneme" or "Mneme",
-    address = client.address and addresses.write(client:address()) or nil })
+    address = client.address and moment_links.write(client:address()) or nil })
   engine.check(self.lib.mn_web_show(self.server, page, #page))
   return client.screen_capture and client.screen_capture.path and painter:fill()          -- a video that is being recorded
 end

@@ -1,5 +1,5 @@
 -- failures.lua -- the episodes that a viewer knows: which failed, why, the next one that did, and one that ended otherwise.
-local decisions = require "mneme.envs.decisions"
+local right_actions = require "mneme.envs.right_actions"
 
 local STRIP, HUNT = 16, 200                  -- episodes that are computed ahead; that are searched for a failure
 
@@ -33,9 +33,9 @@ return function(Viewer)
   function Viewer:explain(k, e)
     local line, known = self:untouched(k), reasons[e.outcome]
     local env = line.source.env
-    local fact, entries = env and env.to_know and decisions.acting(env.to_know), not known and line:whole(e.start)
+    local fact, entries = env and env.to_know and right_actions.acting(env.to_know), not known and line:whole(e.start)
     if fact and entries then
-      local count = decisions.of_episode(fact, entries, env.action_space.n)
+      local count = right_actions.of_episode(fact, entries, env.action_space.n)
       known = { why = count.wrong > 0 and (2 * count.clear > count.wrong and "drawn" or "memory") or nil, at = count.first and e.start + count.first.step,
         right = count.right }
       reasons[e.outcome] = known
@@ -133,7 +133,7 @@ return function(Viewer)
   ---@return boolean changed
   function Viewer:ahead(deadline)
     local env = self:source().env
-    self.scouted = env ~= nil and decisions.acting(env.to_know) ~= nil and #self.tracks == 1
+    self.scouted = env ~= nil and right_actions.acting(env.to_know) ~= nil and #self.tracks == 1
     return self.scouted and self:scout(STRIP, deadline or math.huge)
   end
 end

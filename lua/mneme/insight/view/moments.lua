@@ -1,9 +1,9 @@
 -- moments.lua -- which moment a viewer shows, as the fields of an address, and the way back to it; episodes that are looked for; pinned moments, which
 -- stay with their run.
 local action_keys = require "mneme.insight.view.action_keys"
-local addresses = require "mneme.insight.view.addresses"
-local conditions = require "mneme.insight.view.conditions"
-local decisions = require "mneme.envs.decisions"
+local moment_links = require "mneme.insight.view.moment_links"
+local search_conditions = require "mneme.insight.view.search_conditions"
+local right_actions = require "mneme.envs.right_actions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
@@ -52,7 +52,7 @@ return function(Viewer)
   ---Go to a moment.
   ---@param fields table<string, string> of addresses.read
   function Viewer:go(fields, clock)
-    local source, whole = self:source(), addresses.whole
+    local source, whole = self:source(), moment_links.whole
     self.dirty = true
     for _, name in ipairs(self.scenes) do if name == fields.scene then self:show_scene(name) end end
     if not (fields.episode or fields.step) then return end
@@ -96,13 +96,13 @@ return function(Viewer)
 
   local words = { failed = function(e) return e.failed == true end, solved = function(e) return e.failed == false end,
     pinned = function(e) return e.pinned == true end }
-  for _, reason in ipairs(decisions.reasons) do words[reason[1]] = function(e) return e.why == reason[1] end end
+  for _, reason in ipairs(right_actions.reasons) do words[reason[1]] = function(e) return e.why == reason[1] end end
 
   ---Is this episode one that is looked for: what was asked for, else a failure?
   ---@param e table of Viewer:episodes_of
   function Viewer:wanted(e)
     if not self.sought then return e.failed end
-    return e.outcome ~= nil and conditions.met(self.sought.list, function(key) return value_of(self, e, key) end, function(word)
+    return e.outcome ~= nil and search_conditions.met(self.sought.list, function(key) return value_of(self, e, key) end, function(word)
       return words[word] ~= nil and words[word](e)
     end)
   end
@@ -113,7 +113,7 @@ return function(Viewer)
   ---Look for episodes from the one shown on; f and F go on with it.
   ---@param text string "why=drawn return<0.5"; "": for failures, as before
   function Viewer:search(text, clock)
-    local list = conditions.read(text)
+    local list = search_conditions.read(text)
     self.sought = nil
     if #list == 0 then return self:say("f goes to the next failure", clock) end
     for _, c in ipairs(list) do
@@ -162,7 +162,7 @@ return function(Viewer)
 
   -- What names the episode of an address, whichever step and scene it has.
   local function episode_of(text)
-    local fields = addresses.read(text)
+    local fields = moment_links.read(text)
     return ("%s %s %s"):format(fields.checkpoint, fields.seed, fields.episode)
   end
 
@@ -180,7 +180,7 @@ return function(Viewer)
   function Viewer:pin(clock)
     local list, run, kept, gone = pins(self), self:source().run, {}, false
     if self:source().live or self.at == 0 or not run then return self:say("only moments of a run that is not trained here can be pinned", clock) end
-    local text = addresses.write(self:address())
+    local text = moment_links.write(self:address())
     for _, line in ipairs(list) do
       if episode_of(line) == episode_of(text) then gone = true else kept[#kept + 1] = line end
     end
@@ -196,7 +196,7 @@ return function(Viewer)
     local list = pins(self)
     if #list == 0 then return self:say("no moment is pinned; p pins the one that is shown", clock) end
     self.last_pin = (self.last_pin or 0) % #list + 1
-    self:go(addresses.read(list[self.last_pin]), clock)
+    self:go(moment_links.read(list[self.last_pin]), clock)
     self:say(("pinned moment %d of %d"):format(self.last_pin, #list), clock)
   end
 end

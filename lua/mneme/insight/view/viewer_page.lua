@@ -1,6 +1,6 @@
 -- viewer_page.lua -- what a viewer shows: the page of one to four tracks with the differences of two, the control bar, the tip at the
 -- pointer, notes, help and menu.
-local decisions = require "mneme.envs.decisions"
+local right_actions = require "mneme.envs.right_actions"
 local divergence = require "mneme.insight.episodes.divergence"
 local playback = require "mneme.insight.episodes.playback"
 local scene = require "mneme.insight.view.scene"
@@ -84,7 +84,7 @@ local function words_for(self, e)
   if not e.outcome then return text .. ": not over" end
   return (("%s: %s, return %.3g, %d steps%s"):format(text,
     e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score", e.outcome.ret, e.outcome.length,
-    e.why and (": %s (%s)"):format(decisions.reasons[e.why][2], decisions.reasons[e.why][4]) or ""):gsub("%-(%d)", "−%1"))
+    e.why and (": %s (%s)"):format(right_actions.reasons[e.why][2], right_actions.reasons[e.why][4]) or ""):gsub("%-(%d)", "−%1"))
 end
 
 -- The episodes of each track, for the strip; {} where none is known.
@@ -135,7 +135,7 @@ local function bar_of(self, status)
     movie = self.screen_capture.path ~= nil, pair = #self.tracks > 1, theme = self.theme,
     episode = self:tick_of(1).episode, step = self:frame(1).step,
     can_change = not source.live, changeable = self:unchangeable() == nil,
-    scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), reasons = decisions.reasons,
+    scenes = self.scenes, scene = self.scene_name, strip = strip_of(self), reasons = right_actions.reasons,
     effect = effect and effect:text(better(self)) or nil, said = said_of(self) }
 end
 
@@ -186,7 +186,7 @@ end
 local function legend(list, unread)
   local count, texts = {}, {}
   for _, e in ipairs(list) do if e.why then count[e.why] = (count[e.why] or 0) + 1 end end
-  for _, reason in ipairs(decisions.reasons) do
+  for _, reason in ipairs(right_actions.reasons) do
     local n = count[reason[1]]
     if n then texts[#texts + 1] = ("%s %s %d (%s)"):format(reason[3], reason[2], n, reason[1] == "memory" and unread or reason[4]) end
   end
@@ -202,7 +202,7 @@ return function(Viewer, help)
   function Viewer:strip(unread)
     local list, marks = self:episodes_of(1), {}
     for i, e in ipairs(list) do
-      marks[i] = { mark = e.failed and (e.why and decisions.reasons[e.why][3] or "×") or " ", good = e.outcome and not e.failed, lost = e.why == "lost",
+      marks[i] = { mark = e.failed and (e.why and right_actions.reasons[e.why][3] or "×") or " ", good = e.outcome and not e.failed, lost = e.why == "lost",
         text = words_for(self, e) }
     end
     return marks, legend(list, unread)
@@ -219,7 +219,7 @@ return function(Viewer, help)
       if rows[1] then
         body, bar = view:split(view.box, "rows", { "1*", STRIP * #rows }, 0)
         scene.panels.strip(view, view:inset({ x = bar.x + 16 * view.unit, y = bar.y, w = bar.w - 32 * view.unit, h = bar.h }, 0), now,
-          { strip = rows, reasons = decisions.reasons, scenes = {}, room = 0.7 })
+          { strip = rows, reasons = right_actions.reasons, scenes = {}, room = 0.7 })
         bar = nil
       end
       if contents then body, bar = view:split(view.box, "rows", { "1*", scene.panels.controls(view, nil, now, contents) }, 0) end

@@ -1,9 +1,9 @@
 -- outcomes_table.lua -- of `mneme eval RUN|STUDY ... outcomes=1 [out=FILE.csv]`: the share of fresh episodes that reach each outcome which the
 -- environment declares, such as an achievement, as papers tabulate it.  A column for each run, or for each point of a study with its seeds.
 local errors = require "mneme.base.errors"
-local field = require("mneme.insight.figures.data").field
+local field = require("mneme.insight.figures.figure_csv").field
 local files = require "mneme.base.files"
-local reference = require "mneme.envs.reference"
+local reference_scores = require "mneme.envs.reference_scores"
 local stats = require "mneme.stats"
 local fresh_episodes = require "mneme.insight.episodes.fresh_episodes"
 local stepper = require "mneme.insight.episodes.stepper"
@@ -113,7 +113,7 @@ function outcomes.make(o, env, csv, check)
       local estimate, low, high = row[3](column.runs)
       local known = is_number(low) and is_number(high)
       if estimate then
-        local guess = row[1] == "score" and reference.text(column.runs[1].reference, estimate / 100)
+        local guess = row[1] == "score" and reference_scores.text(column.runs[1].reference, estimate / 100)
         any, cells[c + 1] = true, ("%.1f%s%s%s"):format(estimate, row[2], known and ("  [%.1f, %.1f]"):format(low, high) or "", guess and "; " .. guess or "")
         csv[#csv + 1] = ("%s,%s,%.6g,%s,%s,%d,%d"):format(field(row[1]), field(column.name), estimate, known and ("%.6g"):format(low) or "",
           known and ("%.6g"):format(high) or "", #column.runs, column.runs[1].episodes)

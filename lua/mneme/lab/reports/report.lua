@@ -11,12 +11,12 @@ local export = require "mneme.insight.figures.export"
 local figure = require "mneme.lab.study.figure"
 local files = require "mneme.base.files"
 local report_front = require "mneme.lab.reports.report_front"
-local select = require "mneme.lab.study.select"
+local figure_runs = require "mneme.lab.study.figure_runs"
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local result_archive = require "mneme.lab.study.result_archive"
 local html = require "mneme.lab.reports.page.html"
-local kept_file = require "mneme.lab.reports.kept_file"
+local archive_study = require "mneme.lab.reports.archive_study"
 local report_memory = require "mneme.lab.reports.report_memory"
 local report_method = require "mneme.lab.reports.report_method"
 local next_step = require("mneme.base.terminal").next_step
@@ -43,7 +43,7 @@ local function asked_figures(study, spec)
   local list = {}
   for _, f in ipairs(spec.figures or {}) do
     if f[1] == "curves" and (spec.axes or {})[f.x] then
-      for _, group in ipairs(select.groups(study.runs, f.x)) do
+      for _, group in ipairs(figure_runs.groups(study.runs, f.x)) do
         local where = { [f.x] = group.name }
         for axis, label in pairs(f.where or {}) do where[axis] = label end
         list[#list + 1] = { "curves", y = f.y, by = f.by, where = where, statistic = f.statistic, title = ("%s: %s"):format(group.name, f.title or f.y) }
@@ -394,7 +394,7 @@ function report.main(o)
   o.kept = not o.paths[2] and is_kept(file)
   if not o.kept then return write_report(o) end
   o.out = o.out or file:match "([^/]*)%.jsonl$" .. ".html"
-  return kept_file.with(file, o.script, function(at, path)
+  return archive_study.with(file, o.script, function(at, path)
     o.paths[1], o.script = at, path
     return write_report(o)
   end)

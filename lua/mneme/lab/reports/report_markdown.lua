@@ -5,14 +5,14 @@
 --   ## Scope, ## What was hard ...     the headings of the report, or the keys of its table: texts, or lists of lines "- "
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local report_texts = require "mneme.lab.study.report_texts"
+local authors_texts = require "mneme.lab.study.authors_texts"
 local report_strings = require "mneme.lab.reports.report_strings"
 
 local written = {}
 
 -- What a heading means: heading or key, in small letters -> key.
 local meanings = {}
-for _, key in ipairs(report_texts.texts) do
+for _, key in ipairs(authors_texts.texts) do
   meanings[key] = key
   meanings[report_strings[key]:lower()] = key
 end
@@ -63,7 +63,7 @@ function written.of(spec, texts)
       if report[key] == nil and (not beside.elsewhere or key == "data" or key == "hyperparameters") then report[key] = value end
     end
   end
-  report_texts.check(report)
+  authors_texts.check(report)
   return report
 end
 

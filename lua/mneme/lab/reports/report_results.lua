@@ -3,14 +3,14 @@
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local format = require "mneme.base.format"
-local references = require "mneme.lab.study.references"
+local figure_references = require "mneme.lab.study.figure_references"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
 local shown = require("mneme.insight.figures.text").interval
 local report_strings = require "mneme.lab.reports.report_strings"
 local grid = require "mneme.lab.study.grid"
-local space = require "mneme.lab.search.space"
-local tuning_journal = require "mneme.lab.study.tuning_journal"
+local search_space = require "mneme.lab.search.search_space"
+local tuning_picks = require "mneme.lab.study.tuning_picks"
 
 local results = {}
 local FRESH = "fresh_score"      -- of runs that stopped: no study has to declare it
@@ -59,14 +59,14 @@ end
 
 -- The runs at a reference's place.
 local function at(study, where)
-  return tables.map(study.runs, function(r) return references.fits(r, where) and r or nil end)
+  return tables.map(study.runs, function(r) return figure_references.fits(r, where) and r or nil end)
 end
 
 -- What was published: a number, or a curve's value after as many steps as our runs have made at most; the steps of either, and ours.
 local function published_value(r, study)
   local steps = 0
   for _, run in ipairs((r.curve or r.steps) and at(study, r.where) or {}) do steps = math.max(steps, study_folder.number(run, "steps") or 0) end
-  return r.y or references.at(r.curve, steps), r.steps or r.curve and steps, steps
+  return r.y or figure_references.at(r.curve, steps), r.steps or r.curve and steps, steps
 end
 
 ---Values that others published beside ours at the same place, and how far apart they are.
@@ -148,7 +148,7 @@ end
 ---The tuning of a study, as a paragraph and a table; nothing where there was none.
 ---@param heading fun(title: string) writes the heading
 function results.tuning(out, study, spec, heading)
-  local tuned = tuning_journal.tuned(study.path)
+  local tuned = tuning_picks.tuned(study.path)
   if not tuned then return end
   local t, rows, most, names = tuned.tune, {}, 1, {}
   local about = (spec.metrics or {})[t.by] or {}
@@ -165,7 +165,7 @@ function results.tuning(out, study, spec, heading)
     tuned.steps and (" of %s steps"):format(format.short(tuned.steps)) or "",
     tuned.first_seed, tuned.first_seed + most - 1, t.ranges, t.minimise and "low" or "high", t.by))
   out:table(texts.head, rows)
-  local crowded = space.crowded(t.ranges, tables.map(tuned.points, function(point) return point.picks[1].values end))
+  local crowded = search_space.crowded(t.ranges, tables.map(tuned.points, function(point) return point.picks[1].values end))
   if crowded[1] then out:paragraphs(texts.crowded:format(table.concat(crowded, "; "))) end
 end
 

@@ -3,12 +3,12 @@
 -- a missing run is left out, because its mean would be over other settings.
 local grid = require "mneme.lab.study.grid"
 local outcome = require("mneme.runs.run_folder").outcome
-local reference = require "mneme.envs.reference"
+local reference_scores = require "mneme.envs.reference_scores"
 local lazy = require "mneme.base.lazy"
 local script = lazy "mneme.runs.script"
 local tables = require "mneme.base.tables"
 local stats = lazy "mneme.stats"
-local figure_texts = lazy "mneme.lab.study.figure_texts"
+local figure_captions = lazy "mneme.lab.study.figure_captions"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
 local aggregate = { FEW = FEW }
@@ -96,7 +96,7 @@ end
 function aggregate.guess(name, runs, mean)
   for _, run in ipairs((name == "score" or name == "fresh_score") and runs or {}) do
     local info = run.info and run:info()
-    if info then return reference.text(info.reference, mean) end
+    if info then return reference_scores.text(info.reference, mean) end
   end
 end
 
@@ -140,21 +140,21 @@ end
 ---In words, how many seeds these are.
 ---@param least integer seeds, of the group that has the fewest
 function aggregate.count(least, most)
-  if most == 1 then return figure_texts.one_seed end
-  return least == most and figure_texts.seeds:format(most) or figure_texts.some_seeds:format(least, most)
+  if most == 1 then return figure_captions.one_seed end
+  return least == most and figure_captions.seeds:format(most) or figure_captions.some_seeds:format(least, most)
 end
 
 ---In words, how the interval of n seeds comes about.
 ---@param bounded boolean the metric has a range
 function aggregate.how(statistic, least, most, bounded)
-  if most == 1 then return figure_texts.no_interval end
-  if statistic == "geometric" then return figure_texts.how:format(figure_texts.geometric, aggregate.count(least, most), figure_texts.of_logarithms) end
-  local interval = figure_texts.bootstrap
+  if most == 1 then return figure_captions.no_interval end
+  if statistic == "geometric" then return figure_captions.how:format(figure_captions.geometric, aggregate.count(least, most), figure_captions.of_logarithms) end
+  local interval = figure_captions.bootstrap
   if statistic == "mean" and least < FEW then
-    interval = bounded and figure_texts.bounded or figure_texts.student
-    if most >= FEW then interval = interval .. figure_texts.from_ten end
+    interval = bounded and figure_captions.bounded or figure_captions.student
+    if most >= FEW then interval = interval .. figure_captions.from_ten end
   end
-  return figure_texts.how:format(statistic == "iqm" and figure_texts.iqm or figure_texts.mean, aggregate.count(least, most), interval)
+  return figure_captions.how:format(statistic == "iqm" and figure_captions.iqm or figure_captions.mean, aggregate.count(least, most), interval)
 end
 
 local function same(a, b) return table.concat(a, " ") == table.concat(b, " ") end
@@ -208,7 +208,7 @@ end
 ---The curves of runs as one line: a statistic of seeds at every place, its interval, and the seeds themselves.
 ---@param curve_of fun(run): table? { x, y, stopped }; stopped: it keeps its last value as long as others of the line go on
 ---@param o table { statistic, range = of what is measured or nil, rule = "last" | "linear", see mn.stats.align }
----@return table? line as insight/figures/model.lua has it; nil: nothing is known
+---@return table? line as insight/figures/figure_format.lua has it; nil: nothing is known
 ---@return integer n seeds
 ---@return boolean? carried a run kept its last value
 function aggregate.line(name, runs, curve_of, o, missing)

@@ -14,7 +14,7 @@ local grid = require "mneme.lab.study.grid"
 local learner_settings = require "mneme.runs.learner_settings"
 local declaration = require "mneme.lab.study.declaration"
 local registry = require "mneme.base.registry"
-local text_places = require "mneme.base.text_places"
+local key_lines = require "mneme.base.key_lines"
 local setting_types = require "mneme.base.setting_types"
 
 local checked = {}
@@ -193,7 +193,7 @@ function checked.axes(plan)
       if not ok and not value.unknown then
         local text = type(value.plain) == "table" and setting_types.show(value.plain[1]) or value.plain and setting_types.show(value.plain) or value.label
         errors.raise(("axis %s, value %s: %s"):format(axis.name, value.label, errors.is(e) and e.message or tostring(e)),
-          { hint = errors.is(e) and e.hint or nil, status = 2, where = text_places.of_key(survey.where, axis.name, text) or false })
+          { hint = errors.is(e) and e.hint or nil, status = 2, where = key_lines.of_key(survey.where, axis.name, text) or false })
       end
     end
   end

@@ -92,7 +92,7 @@ end
 
 -- ---- one number per seed ----
 
-local matches = require("mneme.lab.study.references").fits
+local matches = require("mneme.lab.study.figure_references").fits
 
 -- What a run is besides what the test names, as a text.
 local function rest_of(run, test)

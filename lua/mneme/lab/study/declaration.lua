@@ -1,7 +1,7 @@
 -- declaration.lua -- the tables of a study's declaration, and their allowed fields.
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
-local text_places = require "mneme.base.text_places"
+local key_lines = require "mneme.base.key_lines"
 
 local figure_keys = { [1] = "string", y = "string", x = "string", by = "string", where = "table", title = "string", log = "string", statistic = "string",
   numbered = "boolean" }
@@ -15,7 +15,7 @@ local function only(t, keys, what)
   if type(t) ~= "table" then errors.raise(("study: %s is a %s, expected a table"):format(what, type(t))) end
   for key, value in pairs(t) do
     if not keys[key] then
-      errors.unknown(("key of %s:"):format(what), tostring(key), tables.keys(keys), nil, text_places.of_key(errors.position(), tostring(key)))
+      errors.unknown(("key of %s:"):format(what), tostring(key), tables.keys(keys), nil, key_lines.of_key(errors.position(), tostring(key)))
     end
     local fits = keys[key] == true or type(value) == keys[key]
     if not fits then errors.raise(("%s%s is a %s, expected a %s"):format(of, tostring(key), type(value), keys[key])) end

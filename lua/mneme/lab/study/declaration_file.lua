@@ -6,7 +6,7 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local grid = require "mneme.lab.study.grid"
 local json = require "mneme.base.json"
-local report_texts = require "mneme.lab.study.report_texts"
+local authors_texts = require "mneme.lab.study.authors_texts"
 local run_folder = require "mneme.runs.run_folder"
 local script = require "mneme.runs.script"
 local sealed = require("mneme.base.json").sealed
@@ -104,7 +104,7 @@ function declaration_file.read(study)
   if spec then
     local ok, wrong = xpcall(function()
       grid.check(spec.axes or {})
-      report_texts.check(spec.report or {})
+      authors_texts.check(spec.report or {})
       spec.axes = spec.axes or {}
       check_declaration.study(spec)
     end, errors.handler)

@@ -1,4 +1,4 @@
--- figure.lua -- makes the figures of a study as data (insight/figures/model.lua): which runs, against which x, one line per value of
+-- figure.lua -- makes the figures of a study as data (insight/figures/figure_format.lua): which runs, against which x, one line per value of
 -- which axis.  Statistics are over seeds, and the note states how many, which interval, and what is missing.
 --   { "curves", y = "charts/score", by = "core", where = { corridor = "200" } }    learning curves, from metrics.jsonl
 --   { "bars", y = "success", x = "corridor", by = "core" }        a metric of each run; x: groups
@@ -11,13 +11,13 @@
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local declaration = require "mneme.lab.study.declaration"
 local errors = require "mneme.base.errors"
-local figure_texts = require "mneme.lab.study.figure_texts"
+local figure_captions = require "mneme.lab.study.figure_captions"
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local figure_rows = require "mneme.lab.study.figure_rows"
-local references = require "mneme.lab.study.references"
+local figure_references = require "mneme.lab.study.figure_references"
 local aggregate = require "mneme.lab.study.aggregate"
-local select = require "mneme.lab.study.select"
+local figure_runs = require "mneme.lab.study.figure_runs"
 local solved_curves = require "mneme.lab.study.solved_curves"
 local figure_style = require "mneme.insight.figures.figure_style"
 local text = require "mneme.insight.figures.text"
@@ -34,7 +34,7 @@ local makers = {}
 -- What the study says of a metric: "charts/score" is the score.
 local function about(spec, name)
   local metrics, of_all = spec.metrics or {}, study_folder.used[name]
-  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { figure_texts[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
+  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { figure_captions[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
 end
 
 local function axis_of(spec, name)
@@ -48,7 +48,7 @@ end
 -- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
 local function curve_axis(spec, name)
   local axis = axis_of(spec, name)
-  if name:find "^charts/" then axis.label = figure_texts.logged:format(axis.label:match "^[^,]*") end
+  if name:find "^charts/" then axis.label = figure_captions.logged:format(axis.label:match "^[^,]*") end
   return axis
 end
 
@@ -111,7 +111,7 @@ local function set_logs(fig, f)
     if part then less[#less + 1] = line.name end
     return #(part or line).x > 0 and (part or line) or nil
   end)
-  if #less > 0 then fig.note = fig.note .. " " .. figure_texts.no_log:format(table.concat(less, ", ")) end
+  if #less > 0 then fig.note = fig.note .. " " .. figure_captions.no_log:format(table.concat(less, ", ")) end
   fig.references = tables.map(fig.references or {}, function(r) return (not fig.y.log or r.y > 0) and r or nil end)
 end
 
@@ -131,14 +131,14 @@ function makers.curves(pick, spec, f, o)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = aggregate.stopped(c) } or nil
   end
-  local fig = { kind = "curves", x = { label = figure_texts.steps }, y = curve_axis(spec, f.y), references = references.levels(spec, f.y) }
+  local fig = { kind = "curves", x = { label = figure_captions.steps }, y = curve_axis(spec, f.y), references = figure_references.levels(spec, f.y) }
   o.rule = "last"
   local counts, carried
   fig.lines, counts, carried = lines_of(pick.groups, steps, o, pick.missing)
-  if carried then fig.note = " " .. figure_texts.carried end
+  if carried then fig.note = " " .. figure_captions.carried end
   local last = 0
   for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
-  local theirs = references.curves(spec, f.y, pick.runs, last)
+  local theirs = figure_references.curves(spec, f.y, pick.runs, last)
   local free, taken = 1, {}
   for _, style in pairs(o.styles) do taken[style] = true end
   for _, line in ipairs(theirs) do
@@ -151,9 +151,9 @@ end
 
 function makers.bars(pick, spec, f, o)
   need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric")
-  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y), bars = {}, references = references.levels(spec, f.y) }, {}
-  for _, column in ipairs(f.x and select.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
-    for _, group in ipairs(f.by and select.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
+  local fig, counts = { kind = "bars", x = { label = f.x }, y = axis_of(spec, f.y), bars = {}, references = figure_references.levels(spec, f.y) }, {}
+  for _, column in ipairs(f.x and figure_runs.groups(pick.runs, f.x) or { { runs = pick.runs } }) do
+    for _, group in ipairs(f.by and figure_runs.groups(column.runs, f.by) or { { name = fig.y.label, runs = column.runs } }) do
       local list, of = aggregate.numbers(group.runs, number_of(f.y), pick.missing)
       local bar = { name = group.name, group = column.name, seeds = list, of = of, style = (f.x or f.by == "core") and o.styles[group.name] or nil }
       if #list > 0 then
@@ -169,7 +169,7 @@ function makers.bars(pick, spec, f, o)
     local studied = figure_rows.studied(spec, f.by)
     for _, bar in ipairs(fig.bars) do bar.marked = studied[bar.name] end
   end
-  if f.by and not figure_rows.ordered(select.groups(pick.runs, f.by)) then figure_rows.sort(fig) end
+  if f.by and not figure_rows.ordered(figure_runs.groups(pick.runs, f.by)) then figure_rows.sort(fig) end
   figure_rows.set_kind(fig)
   return fig, counts
 end
@@ -177,8 +177,8 @@ end
 -- The runs of each line by their place, in order: { name, columns = { { x, runs } } }.
 local function by_axis(pick, f)
   return tables.map(pick.groups, function(group)
-    return { name = group.name, columns = tables.map(select.groups(group.runs, f.x), function(column)
-      return { x = select.number(column.name, f.x), runs = column.runs }
+    return { name = group.name, columns = tables.map(figure_runs.groups(group.runs, f.x), function(column)
+      return { x = figure_runs.number(column.name, f.x), runs = column.runs }
     end) }
   end)
 end
@@ -234,7 +234,7 @@ local function against_numbers(groups, pick, f, o)
 end
 
 function makers.lines(pick, spec, f, o)
-  local fig = { kind = "lines", x = { label = text.words(f.x) }, y = axis_of(spec, f.y), references = references.levels(spec, f.y) }
+  local fig = { kind = "lines", x = { label = text.words(f.x) }, y = axis_of(spec, f.y), references = figure_references.levels(spec, f.y) }
   local counts
   if pick.series then
     o.rule = "linear"
@@ -271,11 +271,11 @@ function makers.heat(pick, spec, f, o)
     rows, columns, cells, counts = {}, {}, {}, {}
     if not f.x then errors.raise(("study: heat map of %s: expected x = an axis"):format(f.y)) end
     need(f, pick.runs, number_of(f.y), function(c) return c.metrics end, "metric or series")
-    for c, column in ipairs(select.groups(pick.runs, f.x)) do columns[c] = column.name end
+    for c, column in ipairs(figure_runs.groups(pick.runs, f.x)) do columns[c] = column.name end
     for r, group in ipairs(pick.groups) do
       rows[r], cells[r], low[r], high[r] = group.name, {}, {}, {}
       local by_name = {}
-      for _, column in ipairs(select.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
+      for _, column in ipairs(figure_runs.groups(group.runs, f.x)) do by_name[column.name] = column.runs end
       for c, name in ipairs(columns) do
         local list = aggregate.numbers(by_name[name] or {}, number_of(f.y), pick.missing)
         cells[r][c] = false
@@ -288,7 +288,7 @@ function makers.heat(pick, spec, f, o)
   end
   if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
   o.bare = not any
-  return { kind = "heat", low = any and low or nil, high = any and high or nil, note = any and figure_texts.half_width or nil,
+  return { kind = "heat", low = any and low or nil, high = any and high or nil, note = any and figure_captions.half_width or nil,
     x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
     value = axis_of(spec, f.y) }, counts
 end
@@ -300,11 +300,11 @@ function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, 
 -- ---- notes ----
 
 local function count_note(counts, o)
-  if #counts == 0 then return figure_texts.none end
+  if #counts == 0 then return figure_captions.none end
   local least, most = tables.span(counts)
   local n = aggregate.count(least, most)
   if o.how then return o.how:format(n) end
-  if o.bare then return figure_texts.only_mean:format(o.statistic == "iqm" and figure_texts.iqm or figure_texts.mean, n) end
+  if o.bare then return figure_captions.only_mean:format(o.statistic == "iqm" and figure_captions.iqm or figure_captions.mean, n) end
   return aggregate.how(o.statistic, least, most, o.range ~= nil)
 end
 
@@ -312,7 +312,7 @@ end
 local function few_note(fig)
   for _, list in ipairs { fig.lines or {}, fig.bars or {} } do
     for _, item in ipairs(list) do
-      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. figure_texts.few_seeds end
+      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. figure_captions.few_seeds end
     end
   end
   return ""
@@ -328,25 +328,24 @@ function figure.only_value(fig)
     see(bar.y)
     for _, y in ipairs(bar.seeds or {}) do least, most = math.min(least, y), math.max(most, y) end
   end
-  for _, row in ipairs(fig.cells or {}) do
-    for c = 1, #fig.x.categories do see(row[c] or nil) end
-  end
+  for _, row in ipairs(fig.cells or {}) do for c = 1, #fig.x.categories do see(row[c] or nil) end end
   for _, line in ipairs(fig.lines or {}) do for _, y in ipairs(line.y) do see(y) end end
   if n > 1 and most - least <= 1e-9 * math.max(math.abs(most), math.abs(least)) then return most, n end
 end
 
 ---A figure of a study.
----@return table fig as insight/figures/model.lua has it
+---@return table fig as insight/figures/figure_format.lua has it
 function figure.new(study, spec, f)
   declaration.figure(f, "a figure")
   local make, o = makers[f[1]], { statistic = f.statistic or "mean", range = about(spec, f.y).range }
   if o.statistic == "geometric" and f[1] ~= "lines" then errors.raise(("study: a figure of %s: the geometric mean is for lines"):format(f[1])) end
   if f.log and f[1] ~= "lines" then errors.raise(("study: a figure of %s has log = %s, which is for lines"):format(f[1], f.log)) end
-  local pick = select.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
+  local pick = figure_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
   o.styles = figure_style.styles(tables.map(pick.groups, function(group) return group.name end), f.by == "core")
   local fig, counts = make(pick, spec, f, o)
-  fig.title = select.title(f.title or figure_texts.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or figure_texts.seed)), pick)
-  fig.note = count_note(counts, o) .. few_note(fig) .. select.note(pick) .. (fig.note or "")
+  local title = f.title or figure_captions.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or figure_captions.seed))
+  fig.title = figure_runs.title(title, pick)
+  fig.note = count_note(counts, o) .. few_note(fig) .. figure_runs.note(pick) .. (fig.note or "")
   if f[1] == "lines" then set_logs(fig, f) end
   return fig
 end

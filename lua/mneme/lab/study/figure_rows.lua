@@ -1,9 +1,9 @@
 -- figure_rows.lua -- the rows of a figure of bars: their order, which are marked, which are left out, and whether they are bars or dots; ranks.
 local aggregate = require "mneme.lab.study.aggregate"
 local setting_types = require "mneme.base.setting_types"
-local figure_texts = require "mneme.lab.study.figure_texts"
+local figure_captions = require "mneme.lab.study.figure_captions"
 local study_folder = require "mneme.lab.study.study_folder"
-local select = require "mneme.lab.study.select"
+local figure_runs = require "mneme.lab.study.figure_runs"
 local stats = require "mneme.stats"
 local tables = require "mneme.base.tables"
 
@@ -79,7 +79,7 @@ function rows.set_kind(fig)
   elseif least > 0 and (most > WIDE * least or crowded(heights)) then
     fig.kind, fig.y.log = "dots", true
     fig.bars = tables.map(fig.bars, function(bar) return bar.y ~= 0 and bar or nil end)
-    if #zeros > 0 then fig.note = " " .. figure_texts.no_log:format(table.concat(zeros, ", ")) end
+    if #zeros > 0 then fig.note = " " .. figure_captions.no_log:format(table.concat(zeros, ", ")) end
     fig.references = fig.references and tables.map(fig.references, function(r) return r.y > 0 and r or nil end)
   end
 end
@@ -89,7 +89,7 @@ local function by_task(pick, f)
   local lines, tasks = {}, {}
   for k, group in ipairs(pick.groups) do
     local line = { name = group.name, of = {}, any = false }
-    for _, column in ipairs(select.groups(group.runs, f.x)) do
+    for _, column in ipairs(figure_runs.groups(group.runs, f.x)) do
       local list = aggregate.numbers(column.runs, function(c) return study_folder.number(c, f.y) end, pick.missing)
       if #list > 0 then line.of[column.name], line.any = list, true end
       if k == 1 then tasks[#tasks + 1] = column.name end
@@ -104,7 +104,7 @@ end
 
 ---A figure of mean ranks: which of several memories is best over many tasks.
 function rows.ranks(pick, f, o)
-  local fig = { kind = "dots", x = { label = f.by }, y = { label = figure_texts.rank }, bars = {} }
+  local fig = { kind = "dots", x = { label = f.by }, y = { label = figure_captions.rank }, bars = {} }
   local lines, tasks = by_task(pick, f)
   if #lines < 2 or #tasks == 0 then return fig, {} end
   local counts = {}
@@ -122,10 +122,10 @@ function rows.ranks(pick, f, o)
   for i, first in ipairs(fig.bars) do
     local after = {}
     for k = i + 1, #fig.bars do if fig.bars[k].y - first.y >= apart then after[#after + 1] = fig.bars[k].name end end
-    if #after > 0 then pairs_apart[#pairs_apart + 1] = figure_texts.before:format(first.name, table.concat(after, ", ")) end
+    if #after > 0 then pairs_apart[#pairs_apart + 1] = figure_captions.before:format(first.name, table.concat(after, ", ")) end
   end
-  o.how = figure_texts.ranks:format("%s", #tasks, f.x, fig.bars[1].low and figure_texts.over_both or figure_texts.no_interval_yet, apart)
-  if #pairs_apart > 0 then fig.note = figure_texts.pairs_apart:format(table.concat(pairs_apart, "; ")) end
+  o.how = figure_captions.ranks:format("%s", #tasks, f.x, fig.bars[1].low and figure_captions.over_both or figure_captions.no_interval_yet, apart)
+  if #pairs_apart > 0 then fig.note = figure_captions.pairs_apart:format(table.concat(pairs_apart, "; ")) end
   return fig, counts
 end
 

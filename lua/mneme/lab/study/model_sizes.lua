@@ -4,7 +4,7 @@ local files = require "mneme.base.files"
 local grid = require "mneme.lab.study.grid"
 local grouped = require("mneme.base.format").grouped
 local json = require "mneme.base.json"
-local core_size = require "mneme.models.core_size"
+local default_core_size = require "mneme.models.default_core_size"
 local tables = require "mneme.base.tables"
 
 local sizes = {}
@@ -33,7 +33,7 @@ function sizes.warning(known)
     if not least or c.parameters < least.parameters then least = c end
     if not most or c.parameters > most.parameters then most = c end
   end
-  if not least or most.parameters <= core_size.APART * least.parameters then return nil end
+  if not least or most.parameters <= default_core_size.APART * least.parameters then return nil end
   return ("runs differ in size, up to %.3g times: %s has %s parameters, %s %s; size=N gives cores without a width of their own about N parameters"):format(
     most.parameters / least.parameters, least.point, grouped(least.parameters), most.point, grouped(most.parameters))
 end

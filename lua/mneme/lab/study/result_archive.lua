@@ -10,7 +10,7 @@ local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
-local tuning_journal = require "mneme.lab.study.tuning_journal"
+local tuning_picks = require "mneme.lab.study.tuning_picks"
 local json = require "mneme.base.json"
 local run_folder = require "mneme.runs.run_folder"
 local run_sources = require "mneme.runs.run_sources"
@@ -130,7 +130,7 @@ local function read(path)
       local entry, problem = json.decode(line, ("%s, line %d"):format(path, n))
       if problem then errors.fail(problem) end
       if is_object(entry) and is_object(entry.usual) then usual = entry.usual
-      elseif type(entry) == "table" and tuning_journal.is_tuned(entry.tuned) then tuned = entry
+      elseif type(entry) == "table" and tuning_picks.is_tuned(entry.tuned) then tuned = entry
       else
         entry = type(entry) == "table" and filled(entry, usual)
         if not is_line(entry) then
@@ -180,7 +180,7 @@ local function stem(info) return (setting_types.show(info.script):match "([^/]*)
 ---@param names string[] of curves
 ---@return integer n runs in the file
 function archive.write(path, study, names)
-  local name, tuned, lines, other = stem(study.info), tuning_journal.tuned(study.path), {}, nil
+  local name, tuned, lines, other = stem(study.info), tuning_picks.tuned(study.path), {}, nil
   if files.is_file(path) then lines, other = read(path) end
   for run, line in pairs(lines) do
     if line.study ~= name then errors.fail(("%s holds runs of %s: %s"):format(path, setting_types.show(line.study), run), "export=ANOTHER") end

@@ -15,8 +15,8 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
-local core_size = require "mneme.models.core_size"
-local report_texts = require "mneme.lab.study.report_texts"
+local default_core_size = require "mneme.models.default_core_size"
+local authors_texts = require "mneme.lab.study.authors_texts"
 local ranks = require "mneme.tensor.ranks"
 local resources = require "mneme.runs.resources"
 local runs = require "mneme.runs.run"
@@ -43,7 +43,7 @@ local function check(spec)
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
   if spec.tune then require("mneme.lab.study.tuning").check(spec.tune) end
   grid.check(spec.axes or {})
-  report_texts.check(spec.report or {})
+  authors_texts.check(spec.report or {})
 end
 
 -- The settings of one run, as mn.config takes them: each axis that is no setting yet is one, by its first value.
@@ -194,7 +194,7 @@ function study.new(spec)
   local result = check_result(spec.run(cfg))
   result.path = result.path or type(config.opened) == "string" and config.opened or nil         -- it trained, and gives numbers of its own
   if result.path then return trained(result) end
-  local unsized = core_size.idle(cfg.core)
+  local unsized = default_core_size.idle(cfg.core)
   if unsized and script.setting(config.arguments or {}, "size") then print(unsized) end
   check_metrics(spec, result)
   local run, numbers = runs.open(cfg, { study = spec.title }), {}        -- nothing was trained: the numbers are the run

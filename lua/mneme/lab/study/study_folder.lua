@@ -13,7 +13,7 @@ local sealed = require("mneme.base.json").sealed
 local setting_types = require "mneme.base.setting_types"
 
 local study_folder = {
-  -- What every run records (runs/resources.lua): its name in lab/study/figure_texts.lua, and its unit.
+  -- What every run records (runs/resources.lua): its name in lab/study/figure_captions.lua, and its unit.
   used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
 }
 

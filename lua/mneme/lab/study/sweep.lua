@@ -17,7 +17,7 @@ local process_pool = require "mneme.lab.study.process_pool"
 local run_folder = require "mneme.runs.run_folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
-local space = require "mneme.lab.search.space"
+local search_space = require "mneme.lab.search.search_space"
 local aggregate = require "mneme.lab.study.aggregate"
 local parse_seeds = require "mneme.runs.parse_seeds"
 local terminal = require "mneme.base.terminal"
@@ -42,7 +42,7 @@ local function ranges_of(words)
   local ranges, rest = {}, {}
   for _, word in ipairs(words) do
     local key, text = setting_types.pair(word)
-    if key and space.is_range(text) then ranges[key] = text else rest[#rest + 1] = word end
+    if key and search_space.is_range(text) then ranges[key] = text else rest[#rest + 1] = word end
   end
   return ranges, rest
 end
@@ -295,7 +295,7 @@ local function tune_first(o, plan)
       print(("%s: %s, tuned in %d trials (%s %.3g, %d seeds)"):format(point.name ~= "" and point.name or o.run, table.concat(t.space:words(pick.values), " "),
         point.trials, t.by, pick.mean, pick.seeds))
     end
-    for _, line in ipairs(space.crowded(t.about.ranges, tables.map(points, function(point) return point.picks[1].values end))) do
+    for _, line in ipairs(search_space.crowded(t.about.ranges, tables.map(points, function(point) return point.picks[1].values end))) do
       print(line .. ": a wider range may have a better one")
     end
   end

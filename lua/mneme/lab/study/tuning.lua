@@ -8,11 +8,11 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local study_folder = require "mneme.lab.study.study_folder"
 local grid = require "mneme.lab.study.grid"
-local tuning_journal = require "mneme.lab.study.tuning_journal"
+local tuning_picks = require "mneme.lab.study.tuning_picks"
 local json = require "mneme.base.json"
-local schedule = require "mneme.lab.search.schedule"
+local tuning_schedule = require "mneme.lab.search.tuning_schedule"
 local script = require "mneme.runs.script"
-local space = require "mneme.lab.search.space"
+local search_space = require "mneme.lab.search.search_space"
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
 
@@ -54,7 +54,7 @@ function tuning.check(spec)
   for _, size in ipairs { "", "quick", "full" } do
     local options, ranges = tuning.declared(spec, size ~= "" and size or nil)
     budget(options.budget)
-    space.new(ranges)
+    search_space.new(ranges)
   end
 end
 
@@ -98,13 +98,13 @@ end
 ---@param attempts integer after as many a trial that fails is over
 function tuning.open(plan, run, attempts)
   local o, ranges = tuning.declared(plan.tune, plan.size)
-  local self = setmetatable({ script = plan.script, words = plan.words, base = run .. "/tune", space = space.new(ranges), attempts = attempts,
+  local self = setmetatable({ script = plan.script, words = plan.words, base = run .. "/tune", space = search_space.new(ranges), attempts = attempts,
     by = o.by, minimise = o.minimise, points = {} }, Tuning)
   local trials, steps = budget(o.budget)
   if o.seeds > trials then errors.usage(("tune: seeds=%d: more than the %d trials of the budget"):format(o.seeds, trials)) end
   self.steps = steps
   self.plan = { trials = trials, seeds = o.seeds, top = o.top, seed = 1, first_seed = tuning.FIRST_SEED }
-  self.about = { ranges = space.text(ranges), budget = setting_types.show(o.budget), seeds = o.seeds, top = o.top, by = o.by, minimise = o.minimise }
+  self.about = { ranges = search_space.text(ranges), budget = setting_types.show(o.budget), seeds = o.seeds, top = o.top, by = o.by, minimise = o.minimise }
   for key in pairs(ranges) do
     if grid.no_axis[key] then errors.usage(("tune: %s cannot be tuned: %s"):format(key, grid.no_axis[key])) end
     if key == "steps" and steps then errors.usage(("tune: steps: budget=%s says how many steps"):format(o.budget)) end
@@ -125,7 +125,7 @@ function tuning.open(plan, run, attempts)
   for i, kind in ipairs(grid.groups(plan.runs, tuning.point_name)) do
     local point = { name = kind.name, labels = kind.runs[1].labels, words = setting_types.without(kind.runs[1].words, "seed") }
     point.default = own_setting(self, point.words)
-    point.proposals = schedule.start(self.space, tables.merged(self.plan, { default = point.default }))
+    point.proposals = tuning_schedule.start(self.space, tables.merged(self.plan, { default = point.default }))
     self.points[i] = point
     script.survey(self.script, trial_of(self, point, point.proposals[#point.proposals], 1).words, true)          -- what its runs would refuse is said now
   end
@@ -193,7 +193,7 @@ end
 function Tuning:go_on()
   for _, point in ipairs(self.points) do
     note_scores(self, point)
-    schedule.finish(self.space, self.plan, point.proposals)
+    tuning_schedule.finish(self.space, self.plan, point.proposals)
   end
 end
 
@@ -218,7 +218,7 @@ function Tuning:pick()
     if not any then
       errors.fail(("tune: %s: no trial has a %s; the first one's log is %s/log.txt"):format(point.name, self.by, point.proposals[1].runs[1].path))
     end
-    local picks = tables.map(schedule.best(self.plan, point.proposals), function(entry)
+    local picks = tables.map(tuning_schedule.best(self.plan, point.proposals), function(entry)
       return { setting = entry.id, values = entry.values, mean = (self.minimise and -1 or 1) * entry.mean, seeds = #entry.scores }
     end)
     tuned.points[#tuned.points + 1] = { name = point.name, labels = point.labels, picks = picks, default = point.default, seeds = seeds, trials = n }
@@ -232,7 +232,7 @@ end
 ---@param tuned table? of result_archive.tuned
 ---@return table points { name, picks }, of this tuning's ranges and budget
 function Tuning:take(run, tuned)
-  local there = tuning_journal.tuned(run)
+  local there = tuning_picks.tuned(run)
   local from = there and there.kept and there or not study_folder.info(self.base) and tuned
   if not from then return {} end
   self:need_same(from.kept, from.tune)

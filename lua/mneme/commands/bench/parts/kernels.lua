@@ -4,7 +4,7 @@ local published_agents = require "mneme.commands.bench.parts.published_agents"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
-local shell_word = require "mneme.base.shell_word"
+local shell_quote = require "mneme.base.shell_quote"
 local stopwatch = require "mneme.insight.measure.stopwatch"
 local plan = require "mneme.tensor.plan"
 local tensor = require "mneme.tensor.tensor"
@@ -192,7 +192,7 @@ end
 function kernels.torch(python, words, file, each)
   local best, said = {}, "nothing"
   local script = registry.root .. "tests/reference/" .. file
-  local pipe = io.popen(("%s %s %s 2>&1"):format(shell_word(python), shell_word(script), words))
+  local pipe = io.popen(("%s %s %s 2>&1"):format(shell_quote(python), shell_quote(script), words))
   for line in pipe:lines() do
     local name, ms, form = line:match "^(%w+) ([%d.]+) (%w+)$"
     said = line

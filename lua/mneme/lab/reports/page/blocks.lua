@@ -65,7 +65,7 @@ end
 ---Text as it is, folded away.
 function Page:folded(summary, s) self:add { kind = "code", summary = summary, text = s } end
 
----@param fig table as insight/figures/model.lua has it
+---@param fig table as insight/figures/figure_format.lua has it
 function Page:figure(fig, id) self:add { kind = "figure", fig = fig, id = id } end
 
 -- ---- writing ----
