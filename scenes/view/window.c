@@ -20,6 +20,29 @@
 #define POINTER(name) __typeof__(SDL_##name) *name;
 static struct { SDL_FUNCTIONS(POINTER) } sdl;
 
+/* SDL ends its own wait by a message to the window, sent over a connection of its own (SDL_x11events.c,
+** X11_SendWakeupEvent); where it comes when the window is gone, the X server says so to Xlib, which ends the process. */
+typedef struct x_error {                        /* XErrorEvent */
+  int type;
+  void *display;
+  unsigned long resource, serial;
+  unsigned char error, request, minor;
+} x_error;
+typedef int x_handler(void *display, x_error *e);
+static x_handler *other_errors;
+
+static int forgive_lost_message(void *display, x_error *e) {
+  enum { BAD_WINDOW = 3, SEND_EVENT = 25 };
+  return e->error == BAD_WINDOW && e->request == SEND_EVENT ? 0 : other_errors(display, e);
+}
+
+/* Before SDL's own handler, which calls this one, and which is gone when SDL closes that connection. */
+static void watch_x_errors(void) {
+  void *x = dlopen("libX11.so.6", RTLD_NOW | RTLD_LOCAL);               /* never closed; nor there, nor needed, on Wayland alone */
+  x_handler *(*set_handler)(x_handler *) = x ? (__typeof__(set_handler))dlsym(x, "XSetErrorHandler") : NULL;
+  if (set_handler) other_errors = set_handler(forgive_lost_message);
+}
+
 static bool load_sdl(mn_ctx *mn) {
   static void *library;
   if (library) return true;
@@ -27,6 +50,7 @@ static bool load_sdl(mn_ctx *mn) {
   if (!library) return mn_fail(mn, "window: SDL 2 is not installed (Debian: libsdl2-2.0-0), out=FILE needs none: %s", dlerror()), false;
 #define FIND(name) if (!(sdl.name = (__typeof__(sdl.name))dlsym(library, "SDL_" #name))) goto old;
   SDL_FUNCTIONS(FIND)
+  watch_x_errors();
   return true;
 old:
   mn_fail(mn, "window: the installed SDL 2 is too old: %s", dlerror());

@@ -143,6 +143,19 @@ end
 without_screen("a window shows the same pixels", shows_what_was_painted)
 on_screen("a window shows the same pixels", shows_what_was_painted)
 
+-- SDL's own message to a window can come when it is gone, and Xlib's answer to what X says then is to end the process.
+on_screen("a message to a window that is gone ends nothing", function(screen)
+  for _ = 1, 6 do                                  -- quick ones, with a key on its way as they close
+    local shown = open(640, 480)
+    local at = screen:window "test"
+    screen:keys "Escape"
+    lib.mn_window_wait(shown, 5)
+    close_all()
+    screen:close(at)                               -- by this process: X answers it, too, that there is no such window
+  end
+  t.eq(screen:xdotool "search --name 'test$'", nil)
+end)
+
 on_screen("keys come as typed, the pointer in pixels, moves as one", function(screen)
   local shown = open(800, 600)
   events(shown)
