@@ -290,6 +290,14 @@ t.test("code that a run's folder names is not run unasked", function()
   t.ok(files.is_file(dir .. "/pwned"))
 end)
 
+t.test("a file of tests that is run by hand has a list of trusted code of its own, and leaves none", function()
+  files.write(dir .. "/asks.lua", { 'io.write("list ", os.getenv "XDG_STATE_HOME", "\\n")\n' })
+  local said = shell.run(dir, ("XDG_STATE_HOME='%s/mine' luajit '%s/tests/run.lua' one asks.lua"):format(dir, shell.root))
+  local state = said:match "list (/%S+)\n"
+  t.ok(state, said)
+  t.ok(state ~= dir .. "/mine" and not files.is_folder(state), said)
+end)
+
 t.test("a core that a run's folder brings is not run by a report or a comparison, unless it is trusted", function()
   local _, status = mneme "run demo core=gru core.d_model=8 hidden=8 steps=256 num_envs=2 num_steps=32 threads=1 where=0 run=honest"
   t.eq(status, 0)

@@ -3,6 +3,7 @@
 local t = require "tests.harness"
 local envs = require "mneme.envs"
 local files = require "mneme.base.files"
+local checkpoint_files = require "mneme.runs.checkpoint_files"
 local luajit_pairs = require "mneme.base.luajit_pairs"
 local check_resumable = require "mneme.envs.check_resumable"
 local shell = require "tests.support.shell"
@@ -61,7 +62,7 @@ end)
 
 local HEAD = [[
 local mn = require "mneme"
-local cfg = mn.config { core = { "gru", d_model = 8 }, num_envs = 2, num_steps = 16, hidden = 8, steps = 640, threads = 1 }
+local cfg = mn.config { learner = "a2c", core = { "gru", d_model = 8 }, num_envs = 2, num_steps = 16, hidden = 8, steps = 640, threads = 1 }
 local Player = { __index = { move = function() end } }
 local kept, calls = {}, 0
 local env = mn.env { name = "shop", observation = { 1 }, actions = 3, num_envs = cfg.num_envs, seed = cfg.seed,
@@ -70,7 +71,7 @@ local TAIL = [[
 
 }
 local agent = mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }
-return mn.a2c(cfg, env, agent):train()
+return mn.learner(cfg, env, agent):train()
 ]]
 
 local dir = shell.folder()
@@ -211,6 +212,37 @@ t.test("a resumed training ends with the bits of an undisturbed one, with shared
     return (bytes:gsub('\\"lines\\": %d', "", 1):gsub('"crc32c": "%x+"', "", 1))
   end
   t.ok(bits "half" == bits "whole", "other bits")
+end)
+
+t.test("an error in the midst of a rollout loses nothing: what was before it is saved, and the resume has the bits of an undisturbed training", function()
+  -- calls of step before the error: the first of a rollout, one between, the last of the second environment; the end of an episode is among them
+  local functions = [[
+  reset = function(self, random)
+    self.cards = { random(3), random(3) }
+    self.first = self.cards
+    return { self.cards[1] }
+  end,
+  step = function(self, action, random)
+    calls = calls + 1
+    if calls == tonumber(os.getenv "BREAKS") then error "the sensor is gone" end
+    self.cards[1] = random(3)
+    return { self.first[1] }, action == self.cards[2] and 1 or 0, random() < 0.2
+  end,]]
+  for _, learner in ipairs { "a2c", "stream" } do
+    local more = ("learner=%s num_envs=2 num_steps=16 norm_obs=1 steps=640"):format(learner)
+    local said, status = train("calm_" .. learner, functions, more)
+    t.eq(status, 0, said)
+    for _, at in ipairs { 321, 340, 352 } do
+      local run = ("broken_%s_%d"):format(learner, at)
+      said, status = shell.run(dir, ("BREAKS=%d '%s' run shop.lua run=%s seed=3 %s"):format(at, shell.program, run, more))
+      t.eq(status, 1, said)
+      t.ok(said:find("shop.lua:%d+: the sensor is gone"), said)
+      t.eq(checkpoint_files.read(dir .. "/" .. run .. "/checkpoints/step-320.safetensors").step, 320, said)
+      said = shell.fine(dir, "run resume=" .. run)
+      local differ = shell.fine(dir, ("diff calm_%s %s"):format(learner, run))
+      t.ok(differ:find("checkpoints at step 640 hold equal tensors", 1, true), differ)
+    end
+  end
 end)
 
 t.test("rehearsal: leaves no trace", function()

@@ -282,6 +282,7 @@ t.test("texts: widths grow, lines fit, nothing is lost", function()
     for _, line in ipairs(lines) do t.ok(text.width(line, 11) <= room, line) end
     t.eq((table.concat(lines):gsub(" ", "")), ((LONG .. "µ–ü"):gsub(" ", "")))
   end
+  t.eq(table.concat(text.wrap("repeat_previous", 80, 11), "|"), "repeat_|previous", "a name of several parts breaks between them")
   t.eq(text.escape 'a<b>&"\1', "a&lt;b&gt;&amp;&quot;?")
 end)
 

@@ -333,9 +333,17 @@ function Env:save(i, near) return open(self):save(index_of(self, i), near) end
 ---@return string? "state": as it declares, by get_state() and set_state(state); "pickle"; "deepcopy"; nil: not at all
 function Env:copied() return self.truncates and open(self):copied() or nil end
 
+---A rollout begins, in the middle of which its environments may fail.
+---@return boolean may environments in C do not
+function Env:mark()
+  local world = open(self)
+  if world.mark then world:mark() end
+  return world.stopped ~= nil
+end
+
 ---Has an environment failed for good in the middle of a rollout?  Then `save` gives what was when that began.
 ---@return boolean
-function Env:stopped() return self.truncates and self.world ~= nil and self.world:stopped() end
+function Env:stopped() return self.world ~= nil and self.world.stopped ~= nil and self.world:stopped() end
 
 ---Restore a saved environment, in its own place or another: it continues bit for bit.  Bytes of another environment,
 ---another version or other parameters raise an error.

@@ -330,6 +330,7 @@ function world:step(action, obs, reward, terminated, truncated)
   end
   obs = ffi.cast(self.pointer, obs)
   local limit, size, ended = self.settings.time_limit, self.size, self.ended
+  self.at_work = true                  -- until all have stepped without an error
   for i = 0, self.settings.num_envs - 1 do
     local env = self.envs[i]
     self.actions:take(action, i, self.took)
@@ -357,6 +358,7 @@ function world:step(action, obs, reward, terminated, truncated)
       self:start(i, obs)
     end
   end
+  self.at_work = false
 end
 
 function world:roll(r, t, action)
@@ -369,6 +371,30 @@ end
 
 function world.rolled() end
 
+-- The same value, with tables of its own; those that were shared still are.
+local function copied(x, known)
+  if type(x) ~= "table" then return x end
+  if not known[x] then
+    known[x] = {}
+    for key, value in next, x do known[x][key] = copied(value, known) end
+  end
+  return known[x]
+end
+
+---A rollout begins: until the next one it is known where each environment is now.
+function world:mark()
+  self.seen_then = self.seen_then or ffi.new(ffi.typeof(self.last), self.settings.num_envs * self.size)
+  ffi.copy(self.seen_then, self.last, ffi.sizeof(self.seen_then))
+  for i = 0, self.settings.num_envs - 1 do
+    local env = self.envs[i]
+    env.was = copied({ self = env.self, stream = env.stream, length = env.length, sum = env.sum }, {})
+  end
+end
+
+---Has a function of the script raised an error in a step of the rollout?  Then `save` gives what was when that began.
+---@return boolean
+function world:stopped() return self.at_work and self.seen_then ~= nil or false end
+
 function world:need_reset(i, what)
   local env = self.envs[i]
   if not env.self then errors.raise(("%s: %s before reset"):format(self.what, what)) end
@@ -377,8 +403,9 @@ end
 
 -- Saved environments differ in length: zeros may follow, so that all of them fit into the rows of one tensor.
 function world:save(i)
-  local env, seen = self:need_reset(i, "save"), {}
-  for k = 1, self.size do seen[k] = self.last[i * self.size + k - 1] end
+  local env, seen, last = self:need_reset(i, "save"), {}, self.last
+  if self:stopped() then env, last = env.was, self.seen_then end
+  for k = 1, self.size do seen[k] = last[i * self.size + k - 1] end
   local text = saved_tables.encode({ id = self.id, obs = seen, self = env.self, stream = env.stream, length = env.length, sum = env.sum },
     function(path) return key_lines.of_key(errors.position_of(self.spec.reset), path[2] or "self") end)
   return KIND .. ("%010d"):format(#text) .. digest(text) .. text

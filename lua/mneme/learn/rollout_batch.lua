@@ -313,9 +313,9 @@ local function changed(self)
   return list
 end
 
----A rollout begins.  Where workers step the environments, which may fail in the middle of it, what it changes is kept: see undo.
+---A rollout begins.  Where a script or workers step the environments, which may fail in the middle of it, what it changes is kept: see undo.
 function M:remember()
-  if not self.env.truncates then return end
+  if not self.env:mark() then return end
   engine.wait()
   self.changed = self.changed or changed(self)
   self.kept = self.kept or {}

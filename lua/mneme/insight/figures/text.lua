@@ -49,7 +49,7 @@ function text.escape(s)
     { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
 end
 
--- The longest beginning of a word that fits, at least one letter; and what is left of it.
+-- The longest beginning of a word that fits, up to a sign that joins its parts where one is in it, at least one letter; and what is left.
 local function cut(word, room, size)
   local used, at = 0, 1
   for letter in word:gmatch "[%z\1-\127\194-\244][\128-\191]*" do
@@ -57,6 +57,7 @@ local function cut(word, room, size)
     if at > 1 and used > room then break end
     at = at + #letter
   end
+  at = word:sub(1, at - 1):match "^.+[_/=,:-]()" or at
   return word:sub(1, at - 1), word:sub(at)
 end
 
