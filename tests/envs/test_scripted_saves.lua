@@ -238,7 +238,7 @@ t.test("an error in the midst of a rollout loses nothing: what was before it is 
       t.eq(status, 1, said)
       t.ok(said:find("shop.lua:%d+: the sensor is gone"), said)
       t.eq(checkpoint_files.read(dir .. "/" .. run .. "/checkpoints/step-320.safetensors").step, 320, said)
-      said = shell.fine(dir, "run resume=" .. run)
+      shell.fine(dir, "run resume=" .. run)
       local differ = shell.fine(dir, ("diff calm_%s %s"):format(learner, run))
       t.ok(differ:find("checkpoints at step 640 hold equal tensors", 1, true), differ)
     end
