@@ -6,6 +6,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "mneme: the stack is limited to %ld KiB (ulimit -s), expected %d or more\n", stack, LEAST_STACK_KIB);
     return 1;
   }
+  /* What is large is given back when it is freed: by default the bound rises to 32 MiB, and what lies below it stays. */
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 4 << 20);
   char own[PATH_MAX], lua[PATH_MAX], library[PATH_MAX], bundled[PATH_MAX], font[PATH_MAX];
   if (own_folder(own, sizeof own)) own[0] = 0;
   if (find_lua(lua, sizeof lua, own)) {

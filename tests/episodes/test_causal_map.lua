@@ -218,6 +218,35 @@ t.test("some columns over all steps come first; stopped there, the map is resume
   files.remove_folder(folder)
 end)
 
+t.test("maps of erasing and of holding share two steppers, in turn between passes, and each is what it is alone; what is done gives them back", function()
+  local function agent()
+    return wanderer { "gated_deltanet", n_layers = 2, d_model = 8, d_head = 4, n_heads = 2, d_ffn = 8 }
+  end
+  local carrier, maps, alone = agent(), {}, {}
+  local worker = carrier:twin()
+  t.ok(worker.agent == carrier.agent and worker.env ~= carrier.env)
+  t.eq(worker.num_envs, carrier.num_envs)
+  for k, test in ipairs { "erase", "hold" } do
+    local options = { seed = SEED, measure = "return", every = 1, outline = true, test = test }
+    maps[k], alone[k] = causal_map.new(carrier, worker, options), causal_map.new(agent(), agent(), options)
+    alone[k]:work()
+  end
+  local rounds = 0
+  repeat
+    for _, map in ipairs(maps) do map:work(math.huge) end                  -- to the end of a pass
+    rounds = rounds + 1
+  until maps[1].done and maps[2].done
+  t.ok(rounds > 1)
+  for k, map in ipairs(maps) do
+    t.eq(numbers(map), numbers(alone[k]))
+    local before = mn.json.encode(map:view().cells)
+    map:release()
+    t.eq(map.worker, nil)
+    t.eq(mn.json.encode(map:view().cells), before)
+    t.ok(map:work())
+  end
+end)
+
 t.test("layers come first where asked for; stopped anywhere in them, the map is resumed, with the same bits", function()
   local function of(options)
     local function agent()

@@ -97,7 +97,7 @@ end
 
 -- The map of a checkpoint of a run: see insight/episodes/causal_map.lua.  It is of the agent, whichever episode is shown.
 local function map_of(o, run)
-  return function(step, test) return causal_map_file.of_run(run, { checkpoint = step, greedy = o.greedy, test = test }) end
+  return function(step, test, like) return causal_map_file.of_run(run, { checkpoint = step, greedy = o.greedy, test = test }, false, like) end
 end
 
 -- The agent of a checkpoint in many environments, to count what an intervention does.

@@ -170,10 +170,9 @@ local function measure(o, env, test)
     print(("stopped after %d of %s cells; the same command resumes from %s"):format(cells, of or "?", path))
     return nil
   end
-  local result, env_of = map:view(), map.carrier.env
-  result.what = memory_story.what(env_of)
-  -- Their memory is free before the next one's is taken.
-  map.carrier, map.worker = { steps = map.carrier.steps, num_envs = map.carrier.num_envs, chosen = map.carrier:how_chosen() }, nil
+  local result = map:view()
+  result.what = memory_story.what(map.carrier.env)
+  map:release()                                    -- before the next one's memory is taken
   return result
 end
 

@@ -385,6 +385,12 @@ function Map:cells()
   return cells
 end
 
+---Of a map that nobody measures on: its steppers go, with their memory; of the carrier is left what is asked of it.
+function Map:release()
+  local p = self.carrier
+  self.carrier, self.worker, self.routine = { steps = p.steps, num_envs = p.num_envs, env = p.env, chosen = p.how_chosen and p:how_chosen() }, nil, nil
+end
+
 ---Which cells stand out of the noise, all cells asked at once: fills p, noise and clear of each (stats.max_sign_test over episodes).
 ---@param cells table[][] of Map:cells
 ---@return table? test { threshold of the statistic, noise = the least loss that stood out, clear = how many do, of = how many cells }; nil: none

@@ -15,9 +15,11 @@ local memory_story = require "mneme.insight.episodes.memory_story"
 local progress = require "mneme.base.progress"
 local run_folder = require "mneme.runs.run_folder"
 local stepper = require "mneme.insight.episodes.stepper"
+local tensor = require "mneme.tensor.tensor"
 
 local C = engine.C
 local map_file = { episodes = 64, seed = 12345 }                   -- defaults of mneme where and of the window
+local ROWS = 16                                                    -- of the steppers of a window's map: half the memory of 64, in the same time
 local FORMAT, BEFORE = "mneme-where-2", "mneme-where-1"           -- 1 has no checksum
 
 -- Everything that the numbers depend on, as a text.
@@ -29,7 +31,7 @@ local function key_of(map)
   for i, row in ipairs(map.rows) do words[i] = row.word end
   return json.encode { parameters = bit.tohex(crc), env = p.env.id, settings = settings, greedy = p.greedy, seed = map.seed,
     rows = words, every = map.every or 0, steps = map.steps and json.array(map.steps) or "",
-    measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.piece,
+    measure = map.asked or "", sees = tostring(p.agent.core.config.sees), piece = p.usual_piece,
     test = map.test_of ~= "erase" and map.test_of or nil }
 end
 
@@ -127,13 +129,18 @@ end
 
 ---The map of a run's memory as the window and `mneme where` have it, as far as it is stored.
 ---@param o table { checkpoint = step, nil: the newest; greedy, settings = of the environment, test: see causal_map.new }
----@param stores boolean? what is measured is stored
+---@param stores boolean? what is measured is stored; else a window measures it, in less memory
+---@param like CausalMap? of the other test: its steppers are used, in turn
 ---@return CausalMap
-function map_file.of_run(folder, o, stores)
-  local function agent()
-    return stepper.from_run(folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = o.checkpoint, settings = o.settings })
+function map_file.of_run(folder, o, stores, like)
+  local carrier, worker = like and like.worker and like.carrier, like and like.worker
+  if not carrier then
+    carrier = stepper.from_run(folder, { num_envs = map_file.episodes, seed = map_file.seed, greedy = o.greedy, checkpoint = o.checkpoint,
+      settings = o.settings, rows = not stores and ROWS or nil })
+    worker = carrier:twin()
+    tensor.collect()                               -- what the checkpoint's file took
   end
-  local map = causal_map.new(agent(), agent(), { seed = map_file.seed, test = o.test })
+  local map = causal_map.new(carrier, worker, { seed = map_file.seed, test = o.test })
   map_file.attach(map, run_folder.plain(folder), not stores)
   return map
 end
@@ -152,9 +159,10 @@ end
 ---@param run string folder
 ---@param seconds number? at most, of each; nil: all of them
 function map_file.keep(run, seconds)
-  local begun, texts, whole = C.mn_clock(false), {}, true
+  local begun, texts, whole, map = C.mn_clock(false), {}, true, nil
   for _, test in ipairs { "erase", "hold" } do
-    local map, stop = map_file.of_run(run, { test = test }, true), C.mn_clock(false) + (seconds or math.huge)
+    map = map_file.of_run(run, { test = test }, true, map)
+    local stop = C.mn_clock(false) + (seconds or math.huge)
     progress.work({ work = function(_, deadline)
       map:work(math.min(deadline, stop))
       return map.done or C.mn_clock(false) >= stop

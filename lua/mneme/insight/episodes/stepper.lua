@@ -82,12 +82,14 @@ function stepper.new(env, agent, options)
   local B, n, memory = env.num_envs, state_arrays.size(env.observation_space.shape), options.memory or plain
   local self = setmetatable({ env = env, agent = agent, num_envs = B, env_index = 0, probes = {}, held = {}, readers = {}, n = n,
     row = 0, forwards = 0, greedy = (options.greedy or agent.kind.values) and 1 or 0, title = options.title, source = options.source, seed = options.seed or 1,
-    seeded = options.seeded and B == 1 }, Stepper)
+    seeded = options.seeded and B == 1, given = options }, Stepper)
   -- What cores with a window or segments attend to depends on where a plan begins, so it begins where the learner's do.
   self.rollout = memory.num_steps
   self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
-  local core, few = agent.core, options.rows or math.max(4, math.floor(ROOM / B))
-  if core.acts == "steps" or core.claims.steps == "exact" then self.piece = math.min(self.piece, few) end
+  local core, few = agent.core, math.max(4, math.floor(ROOM / B))
+  local free = core.acts == "steps" or core.claims.steps == "exact"
+  self.usual_piece = free and math.min(self.piece, few) or self.piece
+  if free then self.piece = math.min(self.piece, options.rows or few) end
   self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
   self.normaliser = agent.normaliser
   self.x = tensor.new { shape = { self.rows, B, unpack(env.observation_space.shape) }, dtype = env.observation_space.dtype, time = true }
@@ -109,6 +111,14 @@ function stepper.new(env, agent, options)
   local first = self.seeded and self.seed + self.episode_of[0] or nil
   self:restart(first, first)
   return self
+end
+
+---Another stepper of the same agent, whose parameters both have, in an environment of its own.
+---@return Stepper
+function Stepper:twin()
+  local made = stepper.new(self.env:again {}, self.agent, self.given)
+  made.steps, made.run = self.steps, self.run
+  return made
 end
 
 ---How its actions come from the policy, in words: drawn from it is the rule, and says nothing.

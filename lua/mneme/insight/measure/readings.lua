@@ -288,7 +288,14 @@ end
 ---Work until the deadline, or to the end.
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return boolean done
-function Job:work(deadline) return progress.piece(self, deadline) end
+function Job:work(deadline)
+  if not progress.piece(self, deadline) then return false end
+  for _, part in ipairs(self.stepper and self.parts or {}) do          -- the memory of the agent that played goes
+    for _, source in ipairs(part.sources) do source.take = nil end
+  end
+  self.stepper, self.routine = nil, nil
+  return true
+end
 
 ---How much is done.
 ---@return integer parts of the memory that are read, over all steps

@@ -6,12 +6,13 @@ local stepper = require "mneme.insight.episodes.stepper"
 local tables = require "mneme.base.tables"
 
 local readings_of_frame = {}
+local ROWS = 4                     -- of the plan that plays those episodes
 local recent = {}                  -- of the runs shown last, the newest first: { run, checkpoint, job or problem }
 
 local function open(now)
   if not now.run then return { problem = "not shown: readings are fitted on other episodes of a run, and this is none" } end
   local ok, made = pcall(function()
-    return readings.new(stepper.from_run(now.run, { num_envs = readings.episodes, checkpoint = now.checkpoint }), { keep = true })
+    return readings.new(stepper.from_run(now.run, { num_envs = readings.episodes, checkpoint = now.checkpoint, rows = ROWS }), { keep = true })
   end)
   if not ok and not errors.is(made) then error(made, 0) end
   if ok and not made.keep then return { problem = "not shown: this memory is too large to keep its readings" } end

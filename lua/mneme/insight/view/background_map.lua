@@ -4,6 +4,7 @@
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
+local tensor = require "mneme.tensor.tensor"
 
 local memory_story = require "mneme.insight.episodes.memory_story"
 
@@ -14,7 +15,8 @@ local LOOK = 2                       -- seconds between two looks for a newer ch
 local Background = {}
 Background.__index = Background
 
----@param open fun(step: number, test: string?): CausalMap the map of a checkpoint, not begun
+---@param open fun(step: number, test: string?, like: CausalMap?): CausalMap the map of a checkpoint, not begun; it may use the steppers of one that is not
+---  worked on meanwhile
 ---@param steps fun(): number[] the run's checkpoints
 ---@param test string? "hold"; nil: "erase", and after it the other one where episodes fail
 ---@return BackgroundMap
@@ -101,6 +103,14 @@ local function choose(self, shown, clock)
   return self.newest
 end
 
+-- Of a map that is done the steppers' memory goes, unless the map of holding is to use them.
+local function release(self)
+  local awaited = fails(self) and self.told and not (self.held and self.held.of == self.of)
+  if not self.map.worker or awaited then return end
+  self.map:release()
+  tensor.collect()
+end
+
 ---Measures until the deadline, if a panel shows the map or what it says; else reads a map that may be stored (`stored`): every panel tells what is used.
 ---@param shown number? the checkpoint of the displayed agent; nil: it is in training
 ---@param clock number seconds
@@ -111,14 +121,14 @@ function Background:work(shown, clock, deadline)
   if unasked and not self.stored then return false elseif unasked then deadline = 0 end
   if fails(self) and self.told and shown and shown == self.of then           -- layers of both, some columns of both, then all of this one, then of that
     self.held = self.held or new(self.open, self.steps, "hold")
-    self.held.wanted = true
+    self.held.wanted, self.held.like = true, self.state.map          -- they take turns between passes, each of which begins anew
     local other = self.held.of == shown and self.held.map
     if level(other) < level(self.state.map) then return self.held:work(shown, clock, deadline) end
   end
   local wish = choose(self, shown, clock)
   if not wish or wish == self.failed then return false end
   if wish ~= self.of and (shown or not self.map or self.map.done) then
-    local ok, map = pcall(self.open, wish, self.test)
+    local ok, map = pcall(self.open, wish, self.test, self.like)
     if not ok then
       if not errors.is(map) then error(map, 0) end
       self.failed, self.why = wish, map.message
@@ -129,6 +139,7 @@ function Background:work(shown, clock, deadline)
   end
   local map = self.map
   local shown_whole = map.done and self.state and self.state.map == map and self.state.whole
+  if shown_whole then release(self) end
   if shown_whole or not map.done and C.mn_clock(false) >= deadline then return false end
   local before = map:progress()
   local ok, problem = pcall(map.work, map, deadline)               -- nothing to do for one that was stored
