@@ -3,10 +3,7 @@ local decays = require "mneme.models.axes.decays"
 local fast_weights = require "mneme.models.layers.fast_weights"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
-local ops = require("mneme.tensor.tensor").ops
-
--- The published gate, which decay=gla of galite has, too.
-local function kept(u) return (ops.exp(ops.softplus(-u) * (-1 / decays.GLA_POWER))) end
+local kept = decays.gla.kept
 
 return fast_weights.core("gla", {
   doc = "a matrix whose keys decay at rates of the input, of low rank (GLA)",
@@ -28,9 +25,7 @@ as published: all of it but the residual block and the initial values of product
     local rank, keys, lecun = cfg.decay_rank, cfg.n_heads * cfg.d_head, nn.init.lecun_normal()
     local down = rank > 0 and own.child("decay_a", nn.linear(cfg.d_model, rank, { bias = false, init = lecun }))
     local up = own.child("decay_b", nn.linear(down and rank or cfg.d_model, keys, { init = lecun }))
-    own.forgets(gate_start.decays("keep_k", up.bias, function(b) return (1 + math.exp(-b)) ^ (-1 / decays.GLA_POWER) end, function(keep)
-      return -math.log(keep ^ -decays.GLA_POWER - 1)
-    end))
+    own.forgets(gate_start.decays("keep_k", up.bias, decays.gla.of_bias, decays.gla.bias_of))
     return function(s)
       return fast_weights.sum(s, s.part "q", s.part "k", s.part "v", s.heads(kept(up(down and down(s.x) or s.x)), cfg.n_heads))
     end

@@ -4,7 +4,8 @@ local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-local decays = { GLA_POWER = 16 }        -- GLA's gate keeps sigma(.)^(1/16): one that begins half open 0.958
+local decays = {}
+local GLA_POWER = 16               -- GLA's gate keeps sigma(.)^(1/16): one that begins half open 0.958
 
 ---@class Decay
 ---@field doc string what is kept, as equations of the gates b and g
@@ -46,8 +47,15 @@ decays.list = {
   },
   gla = {
     doc = "keep_k = (1-g)^(1/16);  b only writes", source = "Yang et al. 2024, Gated Linear Attention: sigma(.)^(1/16)", needs = { "gamma" },
-    keep = function(_, gamma) return nil, ops.exp(ops.log(ops.clamp { x = 1 - gamma, lo = 1e-6 }) * (1 / decays.GLA_POWER)) end,
+    keep = function(_, gamma) return nil, ops.exp(ops.log(ops.clamp { x = 1 - gamma, lo = 1e-6 }) * (1 / GLA_POWER)) end,
   },
+}
+
+-- Of the core gla: what a gate keeps with the input u, with a bias alone, and the bias for that.
+decays.gla = {
+  kept = function(u) return (ops.exp(ops.softplus(-u) * (-1 / GLA_POWER))) end,
+  of_bias = function(bias) return (1 + math.exp(-bias)) ^ (-1 / GLA_POWER) end,
+  bias_of = function(keep) return -math.log(keep ^ -GLA_POWER - 1) end,
 }
 
 -- What entries may say: member -> its type.
