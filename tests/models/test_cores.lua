@@ -6,6 +6,8 @@ local engine = require "mneme.base.engine"
 local mn = require "mneme"
 local core_rig = require "tests.support.core_rig"
 local reading_rig = require "tests.support.reading_rig"
+local parameters = require("mneme.tensor.random").parameters
+local stepper = require "mneme.insight.episodes.stepper"
 local C, ctx = engine.C, engine.ctx
 
 -- With the vectors of another build (tests/run.lua) the ops' own gradients are compared in test_ops.lua.
@@ -21,6 +23,36 @@ end
 for _, case in ipairs(core_rig.cases()) do
   t.test(case.name .. ": what it reads of the past is what `reads` says", function() reading_rig.holds(case.settings) end)
 end
+
+-- ---- parameters that are loaded next ----
+
+t.test("an agent whose parameters are loaded need not have had the first ones: every core is the same, and so are later draws", function()
+  local env = mn.env("tmaze", { num_envs = 1 })
+  local function agent_of(settings) return mn.agent { env = env, core = core_rig.build(settings, 1, { d_in = 16 }), hidden = 6 } end
+  local skipped = 0
+  for _, case in ipairs(core_rig.cases()) do
+    mn.manual_seed(3)
+    local first = agent_of(case.settings)
+    local drawn = mn.randn { 2 }:data()[0]
+    mn.manual_seed(3)
+    local second = parameters.replaced(agent_of, case.settings)
+    t.eq(mn.randn { 2 }:data()[0], drawn, case.name)
+    for _, x in pairs(second:state_dict()) do skipped = skipped + (x:dtype() == "f32" and #x:shape() == 2 and x:data()[0] == 0 and 1 or 0) end
+    second:load_state_dict(first:state_dict())
+    local function logits(agent)
+      local p = stepper.new(mn.env("tmaze", { num_envs = 2 }), agent, { seed = 7 })
+      local said = {}
+      for _ = 1, 5 do
+        p:forward()
+        for i = 0, 2 * agent.actions - 1 do said[#said + 1] = ("%.9g"):format(p.logits:data()[p.row * 2 * agent.actions + i]) end
+        p:step()
+      end
+      return table.concat(said, " ")
+    end
+    t.eq(logits(second), logits(first), case.name)
+  end
+  t.ok(skipped > 100)
+end)
 
 -- ---- threads ----
 

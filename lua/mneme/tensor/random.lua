@@ -79,7 +79,7 @@ local function normal(p, n)
   stream = stream + 1
 end
 
-local dry = false
+local dry, replaced = false, false
 
 ---Call f with matrices of weights left at zero, to count them or to ask for half-lives; random numbers go on from where they were.
 ---@param f function called with what follows
@@ -93,13 +93,24 @@ function parameters.dry(f, ...)
   return result
 end
 
+---Call f, which makes modules whose parameters are loaded next: orthogonal matrices, the slow ones, are left at zero; later draws are what they were.
+---@param f function called with what follows
+---@return any what it returns
+function parameters.replaced(f, ...)
+  replaced = true
+  local ok, result = pcall(f, ...)
+  replaced = false
+  if not ok then error(result, 0) end
+  return result
+end
+
 ---Orthogonal rows (or columns, whichever are fewer), times gain; `groups` blocks of rows on their own.
 ---@param gain number
 ---@param groups integer? default 1
 ---@return fun(p, rows, cols)
 function init.orthogonal(gain, groups)
   return function(p, rows, cols)
-    if dry then stream = stream + 1 return end
+    if dry or replaced then stream = stream + 1 return end
     groups = groups or 1
     normal(p, rows * cols)
     for g = 0, groups - 1 do engine.orthogonal(p + g * rows / groups * cols, rows / groups, cols, gain) end

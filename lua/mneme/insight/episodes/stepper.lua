@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local envs = require "mneme.envs"
 local errors = require "mneme.base.errors"
 local rollout_batch = require "mneme.learn.rollout_batch"
+local parameters = require("mneme.tensor.random").parameters
 local normaliser = require "mneme.learn.normaliser"
 local state_arrays = require "mneme.models.state_arrays"
 local agents = require "mneme.models.agent"
@@ -449,7 +450,7 @@ function stepper.from_run(folder, options)
       if settings[key] == nil and not (key == "time_limit" and another and about.own_limit) then settings[key] = value end
     end
     env = envs.known(about.env, settings)
-    agent = agents.remade(about, env)
+    agent = agents.of_library(about) and parameters.replaced(agents.remade, about, env) or agents.remade(about, env)
   else
     env, agent = require("mneme.learn.script_agent").run(folder, about, settings)
   end
