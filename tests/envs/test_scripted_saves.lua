@@ -1,5 +1,6 @@
 -- test_scripted_saves.lua -- environments made of Lua functions: loops over names have one order in every process, what is saved
 -- comes back with its identity, and a rehearsal before the training finds what a resume would change.
+local ffi = require "ffi"
 local t = require "tests.harness"
 local envs = require "mneme.envs"
 local files = require "mneme.base.files"
@@ -268,6 +269,38 @@ t.test("rehearsal: leaves no trace", function()
   end
   t.eq(table.concat(log[0], "\n"), want[0])
   check_resumable.check(envs.new("tmaze", { num_envs = 1 }))               -- in C: nothing to do
+end)
+
+-- What a file of engine/envs may get wrong in its reset or step: done here by the world of one that does not.
+t.test("rehearsal of environments in C: what one does not declare is named before a training, with its file", function()
+  local function spoilt(name, spoil, settings)
+    local env = envs.new(name, settings or {})
+    local again = env.again
+    function env.again(...)
+      local other = again(...)
+      local step = other.world.step
+      function other.world.step(world, action, obs, reward, ...)
+        step(world, action, obs, reward, ...)
+        spoil(obs, reward, world)
+      end
+      return other
+    end
+    return env
+  end
+  for _, case in ipairs {
+    { "tmaze", function(obs) obs[2] = 0 / 0 end, "nan in place 3, expected finite numbers in all %d+" },
+    { "tmaze", function(obs) obs[0] = -1 / 0 end, "%-inf in place 1, expected finite numbers" },
+    { "tmaze", function(obs, _, world) obs[world.shape[1]] = 0 end, "more numbers than it declares, expected %d+ of an observation" },
+    { "tmaze", function(_, reward) reward[0] = 1 / 0 end, "inf as the reward, expected a finite number" },
+    { "gridworld", function(obs) obs[0] = 200 end, "200 in place 1, expected codes below %d+" },
+    { "tmaze", function(_, _, world) ffi.cast("float *", world.ended.score)[0] = 2 end, "2 as the score, expected 0 to 1", { corridor = 2, time_limit = 4 } },
+  } do
+    local ok, problem = pcall(check_resumable.check, spoilt(case[1], case[2], case[4]))
+    t.eq(ok, false, case[3])
+    t.ok(problem.message:find("%-v%d+: step gave " .. case[3]), problem.message)
+    t.eq(problem.where, ("engine/envs/%s.c"):format(case[1]))
+  end
+  for _, e in ipairs(require("mneme.envs.native").list()) do check_resumable.check(envs.new(e.name, { num_envs = 2 })) end
 end)
 
 os.execute("rm -rf " .. dir)

@@ -181,6 +181,10 @@ t.test("mneme probe: its errors", function()
   t.ok(p.rows * p.num_envs < 10000, "rows of a plan for many environments: " .. p.rows)
   t.eq(many(64).rows, 64)
   t.fails(function() readings.new(p) end)
+  local silent = mn.env("tmaze", { num_envs = 64 })
+  silent.to_know = {}                                -- as of a user's own file of C that declares none
+  local _, why = pcall(readings.new, mn.stepper.new(silent, mn.agent { env = silent, core = "rnn" }, {}))
+  t.ok(why.hint:find("engine/envs/tmaze.c", 1, true), why.hint)
   t.fails(function() readings.new(mn.stepper.new(mn.env("tmaze", { num_envs = 64 }), mn.agent { env = mn.env "tmaze", core = "rnn" }, { rows = 2 }),
     { facts = { "clue" } }) end)
 end)

@@ -37,7 +37,7 @@ In the window, h lists the keys: f goes to the next failure, i intervenes at the
     { "at", "the step that is shown, or at which an intervention begins", type = "whole", example = "40" },
     { "episodes", "how many episodes", type = "whole", range = { 1, 10000 }, default = 1 },
     { "seed", "which episodes", type = "whole", example = "1" }, options.common.greedy, options.common.checkpoint,
-    { "scene", "the page (mneme list scenes)", type = "text", unless = "the environment's", example = "memory" },
+    { "scene", "the page (mneme list scenes), or a file of one", type = "text", unless = "the environment's", example = "memory" },
     { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 60 },
     options.web, options.common.size, options.common.theme, options.common.scale }, options.interventions) }
 local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 60, 0.4
@@ -127,7 +127,7 @@ local function track_of(o, thing)
     return { source = source or open {}, scene = what, open = open, map = map_of(o, thing), many = many_of(o, thing),
       scenes = scene.suiting(id), scene_name = name, stored = files.is_folder(thing .. "/where") }
   end
-  if thing:find "[/.]" then usage(("there is no run folder '%s'"):format(thing)) end
+  if thing:find "[/.]" and not files.is_file(thing) then usage(("there is no run folder '%s'"):format(thing)) end
   if o.scene then usage(("scene=%s goes with a run folder, but '%s' is a scene"):format(o.scene, thing)) end
   local what = scene.load(thing)
   local open = opener(o, nil, what)
@@ -305,8 +305,8 @@ function view.run(o)
     and run_list.rows(o.things[1])[1]
   for _, thing in ipairs(o.things) do              -- what is wrong with it is said before what this machine lacks
     if many then break elseif files.is_folder(thing) then require("mneme.runs.run_folder").read_info(thing)
-    elseif thing:find "/" then errors.usage(("%s: there is no such run"):format(thing), "mneme list runs")
-    else require("mneme.base.registry").file("scenes", thing, "run or scene") end
+    elseif thing:find "/" and not files.is_file(thing) then errors.usage(("%s: there is no such run"):format(thing), "mneme list runs")
+    else scene.file(thing, "run or scene") end
   end
   if not o.out and not o.web then window.need_display(o.hint) end
   local shown = many and shelf(o) or view.open(o)

@@ -1,7 +1,10 @@
--- check_resumable.lua -- before a training: does an environment made of Lua functions go on alike after save and restore?  If not, no
+-- check_resumable.lua -- before a training: does an environment give what it declares, and does it go on alike after save and restore?  If not, no
 -- checkpoint could be resumed exactly, and the user would learn it much later.  `mneme check env=` asks it of any.
 local ffi = require "ffi"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 
 local check_resumable = {}
@@ -56,18 +59,38 @@ end
 
 -- ---- two environments side by side ----
 
-local function rig(env)
+local GUARD = 64                       -- numbers behind an observation that no step may write to
+local UNWRITTEN = { 0xFF, 0 }          -- bytes of an observation before a step: in floats the first is NaN; what is left of both differs
+
+local function rig(env, number)
   local seed, u8, size = env.settings.seed, env.world.dtype == "u8", tables.product(env.world.shape)
+  local file = ("engine/envs/%s.c"):format(env.world.what or "")
   return { id = env.id, world = env:again({ num_envs = 1, seed = type(seed) == "table" and seed[1] or seed }).world,
-    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size), size = size, bytes = size * (u8 and 1 or 4),
-    reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]" }
+    obs = ffi.new(u8 and "uint8_t[?]" or "float[?]", size + GUARD), size = size, bytes = size * (u8 and 1 or 4), unwritten = UNWRITTEN[number],
+    reward = ffi.new "float[1]", terminated = ffi.new "uint8_t[1]", truncated = ffi.new "uint8_t[1]",
+    where = env.world.spec and errors.position_of(env.world.spec.step) or env.world.vec and files.is_file(registry.root .. file) and file or nil }
 end
 
+-- A step; a reset where there is no action.
 local function step(r, action)
-  r.world:step(action, r.obs, r.reward, r.terminated, r.truncated)
-  local codes, wrong = r.world.codes or math.huge, r.reward[0] - r.reward[0] ~= 0 and ("%g as the reward"):format(r.reward[0])
-  for k = 0, r.size - 1 do if not (r.obs[k] > -math.huge and r.obs[k] < codes) then wrong = ("%g in place %d"):format(r.obs[k], k + 1) end end
-  if wrong then errors.raise(("%s: step gave %s, expected %s"):format(r.id, wrong, codes < math.huge and "codes below " .. codes or "finite numbers")) end
+  ffi.fill(r.obs, ffi.sizeof(r.obs), r.unwritten)
+  if action then r.world:step(action, r.obs, r.reward, r.terminated, r.truncated) else r.world:reset(r.obs) end
+  local function refuse(given, expected)
+    errors.raise(("%s: %s gave %s, expected %s"):format(r.id, action and "step" or "reset", given, expected), { where = r.where })
+  end
+  local codes = r.world.codes or math.huge
+  for k = 0, r.size - 1 do
+    if not (math.abs(r.obs[k]) < math.huge and r.obs[k] < codes) then
+      refuse(("%g in place %d"):format(r.obs[k], k + 1), (codes < math.huge and "codes below " .. codes or "finite numbers") .. " in all " .. r.size)
+    end
+  end
+  local beyond = ffi.cast("uint8_t *", r.obs)
+  for i = r.bytes, ffi.sizeof(r.obs) - 1 do
+    if beyond[i] ~= r.unwritten then refuse("more numbers than it declares", r.size .. " of an observation") end
+  end
+  if r.reward[0] - r.reward[0] ~= 0 then refuse(("%g as the reward"):format(r.reward[0]), "a finite number") end
+  local score = r.terminated[0] + r.truncated[0] > 0 and r.world.ended.score[0] or 0          -- NaN: it gives none
+  if score < 0 or score > 1 then refuse(("%g as the score"):format(score), "0 to 1") end
 end
 
 -- What two rigs show differently, in words; nil: nothing.
@@ -86,7 +109,7 @@ end
 ---@param before integer? steps before the save: 16
 ---@param after integer? steps in both: 64
 function check_resumable.compare(env, before, after)
-  local spec, a, b, action, draw = env.world.spec, rig(env), rig(env), env.action_space:room(1), 1
+  local spec, a, b, action, draw = env.world.spec, rig(env, 1), rig(env, 2), env.action_space:room(1), 1
   local function act()
     local mask = (a.world.parts or {}).mask
     repeat
@@ -96,7 +119,7 @@ function check_resumable.compare(env, before, after)
       end)
     until not mask or a.obs[mask.from + action[0]] > 0
   end
-  a.world:reset(a.obs)
+  step(a)
   for _ = 1, before or BEFORE do
     act()
     step(a, action)
@@ -109,7 +132,7 @@ function check_resumable.compare(env, before, after)
     local what = difference(a, b)
     if what then
       errors.raise(("%s: saved and restored, it goes on differently: after %d step%s %s"):format(env.id, i, i == 1 and "" or "s", what),
-        { where = spec and errors.position_of(spec.step), hint = spec and CAUSES })
+        { where = a.where, hint = spec and CAUSES })
     end
   end
   a.world:close()
@@ -117,10 +140,12 @@ function check_resumable.compare(env, before, after)
 end
 
 ---Save a new environment of the same settings, restore it into a second one, and take 64 random steps in both; an error says what
----differs, or what cannot be saved.  Leaves the environment, its random streams and what its functions hold untouched; nothing to do for
----environments in C.
+---differs, what cannot be saved, or what a step gives that it does not declare.  Leaves the environment, its random streams and what its functions
+---hold untouched.  Of environments in C on the processor alone.
 function check_resumable.check(env)
-  if type(env) ~= "table" or not env.world or not env.world.spec then return end
+  local world = type(env) == "table" and env.world
+  if not world or not world.spec and not world.vec then return end
+  if world.vec then return engine.device == "cpu" and check_resumable.compare(env) end
   local put_back, random = keep_outside(env.world.spec), math.random
   rawset(math, "random", function()
     errors.raise(env.id .. ": math.random cannot be saved, so a resumed run would differ", { hint = "reset and step get random() for that" })

@@ -17,7 +17,7 @@
 --   plans()               a list of { name, plan } for profile=1
 --   find_nan()            a text: where a value was not finite
 --   summary()             a text, and a table of the same results
---   env                   if it acts: an environment made of Lua functions is rehearsed first (envs/check_resumable.lua)
+--   env                   if it acts: an environment of a script or in C is rehearsed first (envs/check_resumable.lua)
 --   agent, or model       its core, torso and heads are rehearsed, where they are the user's (models/check_own_parts.lua)
 --   agent, env, watch     if it can be watched (view=1): see insight/episodes/live_publisher.lua
 --   divides_batch         true if it can train as one of several ranks
@@ -181,7 +181,7 @@ function trainer.train(learner)
   if not config.meta(cfg) then errors.raise "train: the settings are a plain table, expected those of mn.config { ... }" end
   if cfg.view and not learner.agent then errors.usage "view=1: there is nothing to watch: this learner has no agent in an environment" end
   if ranks.size > 1 and not learner.divides_batch then errors.usage "mpirun: this learner trains in one process" end
-  if learner.env and learner.env.world.spec then check_resumable.check(learner.env) end
+  if learner.env then check_resumable.check(learner.env) end
   local about, acts = learner:describe(), learner.agent or learner.model
   local core = acts and acts.core
   local own_core = core and (about.own_words or core.file or not registry.is_ours("cores", core.name))

@@ -396,7 +396,9 @@ function readings.new(stepper, options)
   for key in pairs(options) do if not known[key] then errors.unknown("option of readings:", key, tables.keys(known)) end end
   local core, declared, facts = stepper.agent.core, {}, {}
   if #stepper.env.to_know == 0 then
-    errors.usage(("%s declares no facts that a memory may know"):format(stepper.env.id), "to_know = { cue = \"class\" } in mn.env { ... }")
+    errors.usage(("%s declares no facts that a memory may know"):format(stepper.env.id), stepper.env.world.vec
+      and (".to_know = \"cue=class\" in engine/envs/%s.c, of the facts of its truth"):format(stepper.env.world.what)
+      or "to_know = { cue = \"class\" } in mn.env { ... }")
   end
   local classes = 0
   for i, fact in ipairs(stepper.env.to_know) do

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
 local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -108,11 +109,23 @@ function scene.new(spec)
   return spec
 end
 
----Load a scene by name.
+---The path of a scene, or an error that lists what there is.
+---@param name string of one of the scenes, or the path of a file: "my.lua"
+---@param word string? what it is for an error: "run or scene"
+---@return string path
+function scene.file(name, word)
+  if name:find "%.lua$" then
+    if not files.is_file(name) then errors.usage(name .. ": there is no such file") end
+    return name
+  end
+  return registry.file("scenes", name, word or "scene")
+end
+
+---Load a scene by name, or by the path of its file.
 ---@param name string
 ---@return SceneSpec
 function scene.load(name)
-  local path = registry.file("scenes", name, "scene")
+  local path = scene.file(name)
   if trusted_code.may_load(path) == "named" then trusted_code.name(path, true) end          -- its core may be the user's, too
   return scene.new(run(path, "table"))
 end
