@@ -107,6 +107,10 @@ def _buffer(shape, dtype):
     return np.frombuffer(bytearray(max(1, n) * np.dtype(dtype).itemsize), dtype)[:n].reshape(shape)
 
 
+class UnknownSetting(engine.Error, TypeError):
+    """A setting that an environment has not: a TypeError, too, as of an unknown keyword, after which TorchRL's GymEnv tries without its own `frameskip`."""
+
+
 class _Envs:
     """Environments in the engine that are stepped together, and the buffers that a step fills."""
 
@@ -124,7 +128,7 @@ class _Envs:
         params, text = engine.params_of(number), None
         for key in settings:
             if key not in params:
-                raise _unknown(f"setting of {name}:", key, list(params))
+                raise UnknownSetting(f"{_unknown(f'setting of {name}:', key, list(params))}: unexpected keyword argument '{key}'")
         values = (c.c_double * (len(params) + 1))()
         for i, (key, (default, choices)) in enumerate(params.items()):
             value = settings.get(key, default)

@@ -169,6 +169,12 @@ def test_mistakes_say_what_is_expected(make, words):
         make()
 
 
+def test_an_unknown_setting_is_an_unknown_keyword():
+    """TorchRL's GymEnv hands `frameskip` to every environment, and makes it without where the error is of this class and has these words."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'frameskip'"):
+        gym.make("mneme/tmaze-v0", frameskip=1)
+
+
 @pytest.mark.parametrize("game", ["craftax", "craftax_classic"])
 def test_damaged_states_are_refused(game):
     """Each byte of a state changed in turn (some of many): what no episode reaches is an Error, and a state that was refused changes nothing."""
