@@ -136,6 +136,34 @@ def test_torchrl_layout(torch, tmp_path):
     assert compared(run, theirs, *episodes((16,))) < 1e-5
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_torchrl(torch, tmp_path, kind):
+    """Where TorchRL is installed: an actor and a value on one memory, as its ActorValueOperator saves and computes them."""
+    pytest.importorskip("torchrl", reason="TorchRL is not installed")
+    from tensordict import TensorDict
+    from tensordict.nn import TensorDictModule, TensorDictSequential
+    from torchrl import modules
+
+    def mlp(d_in, d_out, **more):
+        return modules.MLP(in_features=d_in, out_features=d_out, num_cells=[10], activation_class=torch.nn.Tanh, **more)
+
+    memory = getattr(modules, f"{kind}Module")(input_size=12, hidden_size=8, num_layers=2, in_key="feature", out_key="core")
+    common = TensorDictSequential(TensorDictModule(mlp(16, 12, activate_last_layer=True), ["observation"], ["feature"]), memory)
+    agent = modules.ActorValueOperator(common, TensorDictModule(mlp(8, 4), ["core"], ["logits"]), modules.ValueOperator(mlp(8, 1), in_keys=["core"]))
+    torch.save(agent.state_dict(), tmp_path / "theirs.pt")
+    run = from_torch.convert(tmp_path / "theirs.pt", tmp_path / "runs/theirs", "tmaze", corridor=4, how={"act": "tanh"})
+
+    def theirs(observations, done):
+        T, B = done.shape
+        given = TensorDict({"observation": torch.tensor(observations).transpose(0, 1), "is_init": torch.tensor(done).T[..., None] > 0}, [B, T])
+        with torch.no_grad(), modules.set_recurrent_mode(True):
+            made = agent(given)
+        return made["logits"].transpose(0, 1).numpy(), made["state_value"][..., 0].T.numpy()
+
+    assert compared(run, theirs, *episodes((16,))) < 1e-5
+    looked_at(run)
+
+
 def test_torch_pictures(torch, tmp_path):
     """CleanRL's own ppo_atari_lstm network, on Mneme's pictures; its channels are the environment's."""
     nn = torch.nn
