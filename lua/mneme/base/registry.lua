@@ -27,7 +27,7 @@ function registry.names(kind, usable)
   for _, folder in ipairs(folders(kind)) do
     if lfs.attributes(folder, "mode") == "directory" then for file in lfs.dir(folder) do add(folder, file) end end
   end
-  for path in pairs(trusted_code.copies()) do if path:sub(1, #kind + 1) == kind .. "/" then add(kind, path:sub(#kind + 2)) end end
+  for path in pairs(trusted_code.stored) do if path:sub(1, #kind + 1) == kind .. "/" then add(kind, path:sub(#kind + 2)) end end
   table.sort(names)
   return names
 end

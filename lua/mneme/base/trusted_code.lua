@@ -15,6 +15,7 @@ local trusted_code = {
   trusted = false,             -- trust=1: any code runs
   edited = {},                 -- path -> true: code that has changed since the stored run, in which it was the user's
   read_before = {},            -- path -> true: data files that the stored run has read which is gone on with or looked at
+  stored = {},                 -- path -> { text, name }: what a run keeps, in place of the file
   generation = 0,              -- counts how often a file that was loaded came to mean another text
 }
 local MOST_DEEP = 64           -- parts of a path of which the ends are looked for
@@ -24,7 +25,6 @@ local noted, order = {}, {}    -- path -> text; paths in the order in which they
 local data = {}                -- path -> true: data files that were read
 local written = {}             -- path -> true: files that scripts write are none of their data
 local chunks = {}              -- the sources of what was loaded, as debug.getinfo names them
-local stored = {}              -- path -> { text, name }: what a run keeps, in place of the file
 local stored_data = {}         -- path -> path of the copy that is read in its place
 local modules = {}             -- name of a local module that was required -> path
 local assigned = {}            -- globals that users' files assign, which stay among them: a `type = "maze"` without `local` is none of the library's
@@ -146,7 +146,7 @@ end
 
 -- What stands at a path, the file or a run's copy of it: its text (nil: there is none), where that lies, and as what it may run.
 local function text_at(path, by)
-  local copy = stored[plain(path)]
+  local copy = trusted_code.stored[plain(path)]
   local text = copy and copy.text or text_of(path)
   return text, copy and copy.name or path, text and allowed(path, text, copy, by)
 end
@@ -214,20 +214,17 @@ function trusted_code.count() return #order + #tables.keys(data) end
 ---@param data_copies table<string, string>? of data files: where each is read
 function trusted_code.begin(folder, copies, data_copies)
   local changed = next(stored_data) ~= nil or next(data_copies or {}) ~= nil
-  trusted_code.folder, stored, stored_data = folder, {}, {}
-  for _, copy in ipairs(copies) do stored[plain(copy.path)] = copy end
+  trusted_code.folder, trusted_code.stored, stored_data = folder, {}, {}
+  for _, copy in ipairs(copies) do trusted_code.stored[plain(copy.path)] = copy end
   for path, at in pairs(data_copies or {}) do stored_data[plain(path)] = at end
-  for _, path in ipairs(order) do changed = changed or ((stored[path] or {}).text or text_of(path) or noted[path]) ~= noted[path] end
+  for _, path in ipairs(order) do changed = changed or ((trusted_code.stored[path] or {}).text or text_of(path) or noted[path]) ~= noted[path] end
   if not changed then return end
   trusted_code.generation = trusted_code.generation + 1
   for name in pairs(modules) do package.loaded[name] = nil end
 end
 
----The texts that stand in for files, by path.
-function trusted_code.copies() return stored end
-
 ---Is there such a file, or a text that stands in for it?
-function trusted_code.exists(path) return stored[plain(path)] ~= nil or is_file(path) end
+function trusted_code.exists(path) return trusted_code.stored[plain(path)] ~= nil or is_file(path) end
 
 ---Loads a Lua file.
 ---@param by string? as what the file that requires it may run: see trusted_code.may_load
@@ -264,7 +261,7 @@ local function local_module(name)
   for template in ("./?.lua;" .. package.path):gmatch "[^;]+" do
     local path = template:gsub("%?", (name:gsub("%.", "/")))
     if trusted_code.exists(path) then
-      return (stored[plain(path)] or path:sub(1, 1) ~= "/" or within(real(path), real ".")) and path or nil
+      return (trusted_code.stored[plain(path)] or path:sub(1, 1) ~= "/" or within(real(path), real ".")) and path or nil
     end
   end
 end

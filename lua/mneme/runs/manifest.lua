@@ -59,13 +59,10 @@ local function compare(path, info, found)
   local whole, held = text and sealed.check(text), text and json.decode(text)
   if whole == false or text and (type(held) ~= "table" or type(held.files) ~= "table") then
     found.bad[#found.bad + 1] = "manifest.json: " .. manifest.ALTERED
-    return
   elseif not text or held.starts ~= #(type(info.history) == "table" and info.history or {}) then
     found.notes[#found.notes + 1] = "its last start has not ended: it runs, was killed, or failed; checked is what carries a checksum of its own"
-    return
-  end
-  found.ended = true
-  for _, file in ipairs(held.files) do
+  else found.ended = true end
+  for _, file in ipairs(found.ended and held.files or {}) do
     local name = type(file) == "table" and file.name
     if type(name) == "string" and file.checksum and name ~= "log.txt" and not name:find("..", 1, true) and name:sub(1, 1) ~= "/" then
       local sum, bytes = files.sum(path .. "/" .. name)

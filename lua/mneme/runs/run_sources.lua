@@ -15,9 +15,7 @@ local terminal = require "mneme.base.terminal"
 
 ffi.cdef "int chmod(const char *path, unsigned mode);"
 local MOST_DATA, MOST_OF_ALL = 2 ^ 20, 2 ^ 24      -- bytes of a data file that is kept, of all of them
-local run_sources = {
-  choice = nil,                 -- "stored" or "now": which code a changed run is to use (the command line's use=)
-}
+local run_sources = { choice = nil }               -- "stored" or "now": which code a changed run is to use (the command line's use=)
 
 -- Where a file's copy lies in RUN/source: its path, without what leads out of there.
 local function place(path)
@@ -86,12 +84,6 @@ local function copy_of(root, version, entry, is_data)
   return ("%s/%s/data/%s-%s"):format(root, version.folder, entry.checksum, entry.path:match "[^/]*$")
 end
 
--- A copy is for those who may read the file.
-local function copy_mode(from, to)
-  local bits = 0
-  for what in (lfs.attributes(from, "permissions") or ""):gmatch "." do bits = 2 * bits + (what == "-" and 0 or 1) end
-  if bits > 0 then ffi.C.chmod(to, bit.band(bits, 0x1b6)) end                 -- not executable
-end
 local function is_private(path) return (lfs.attributes(path, "permissions") or ""):sub(4) == "------" end
 
 -- What this process has loaded, and what a version has besides: a resume does not load what only the start needed, such as the script's own
@@ -122,11 +114,14 @@ local function same(folder, version, code, data)
   return version.source[1] and select(2, with_rest(code, version.source)) and select(2, with_rest(data, version.data))
 end
 
+-- Writes a copy, for those who may read the file.
 local function keep(copy, text, from)
   if files.text(copy) == text then return end
   files.make_folder(copy:match "^(.*)/")
   files.write(copy, { text })
-  copy_mode(from, copy)
+  local bits = 0
+  for what in (lfs.attributes(from, "permissions") or ""):gmatch "." do bits = 2 * bits + (what == "-" and 0 or 1) end
+  if bits > 0 then ffi.C.chmod(copy, bit.band(bits, 0x1b6)) end                 -- not executable
 end
 
 ---Keeps what this process has loaded: in RUN/source, in RUN/source-from-STEP where a resume runs other code or reads other data than the run
