@@ -133,6 +133,14 @@ t.test("what takes more than ten seconds says how long after the first one; what
   t.ok(select(2, lines_of(1e6, 1000, 1):gsub("about", "")) == 1, "once")
 end)
 
+t.test("what is named next can be typed, for a run whose name begins with a dash, too", function()
+  local here = dir .. "/dash"
+  files.make_folder(here)
+  local next_view = shell.fine(here, "run tmaze corridor=3 core=rnn core.d_model=4 hidden=4 num_envs=1 num_steps=16 steps=64 run=-y"):match "mneme (view %S+)"
+  t.eq(next_view, "view ./-y")
+  shell.fine(here, next_view .. " out=a.png")
+end)
+
 t.test("every command fits its terminal and names the next one", function()
   local missing = pty.missing()
   if missing then return t.skip(missing) end

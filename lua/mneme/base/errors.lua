@@ -227,8 +227,9 @@ end
 function errors.whole(what, name, x, least, options)
   if type(x) ~= "number" or x % 1 ~= 0 or x < least or x >= 2 ^ 31 then
     local shown = (type(x) == "table" or type(x) == "function") and "a " .. type(x) or tostring(x)
-    errors.raise(("%s: %s%s%s, expected a whole number of at least %d"):format(what, name, (name:find " =$" or name:find " is$") and " " or "=", shown,
-      least), options or { status = 2 })
+    local large = type(x) == "number" and x % 1 == 0 and x >= 2 ^ 31
+    errors.raise(("%s: %s%s%s, expected a whole number %s"):format(what, name, (name:find " =$" or name:find " is$") and " " or "=", shown,
+      (large and "from %d to 2147483647" or "of at least %d"):format(least)), options or { status = 2 })
   end
   return x
 end

@@ -168,7 +168,7 @@ local next_step = { silent = false }             -- silent: this process is one 
 function next_step.note(...)
   if next_step.silent then return end
   local list = tables.map({ ... }, function(command)
-    return "mneme " .. (type(command) == "table" and table.concat(tables.map(command, function(word) return shell_quote(word) end), " ") or command)
+    return "mneme " .. (type(command) == "table" and table.concat(tables.map(command, function(word) return shell_quote((word:gsub("^%-", "./-"))) end), " ") or command)
   end)
   io.stdout:flush()
   terminal.note("next: " .. table.concat(list, "  or  "))
