@@ -42,6 +42,7 @@ local methods = {}
 ---@field n_heads integer
 ---@field gates string[] the kinds of probes that are gates
 ---@field agent Agent? that acts; nil: a recorded or live episode
+---@field stepper Stepper? that runs it: somewhere else by now
 ---@field episode_history Entry[]? every step of this episode, where its end is known
 ---@field changed integer? the last step of this episode before which an intervention was applied
 ---@field beside Frame[]? those of the other episodes on the page, for shared axes

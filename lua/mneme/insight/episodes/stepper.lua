@@ -115,9 +115,11 @@ function stepper.new(env, agent, options)
 end
 
 ---Another stepper of the same agent, whose parameters both have, in an environment of its own.
+---@param changed table? settings of the environment: num_envs, seed
+---@param options table? of stepper.new, in place of this one's
 ---@return Stepper
-function Stepper:twin()
-  local made = stepper.new(self.env:again {}, self.agent, self.given)
+function Stepper:twin(changed, options)
+  local made = stepper.new(self.env:again(changed or {}), self.agent, options or self.given)
   made.steps, made.run = self.steps, self.run
   return made
 end
@@ -342,7 +344,7 @@ function Stepper:next(before)
   now.actions, now.reward, now.ended, now.space = self.policy_names, self.reward[b], ended, self.env.action_space
   now.step, now.episode, now.ret = self.step_of[b], self.episode_of[b], self.return_of[b]
   now.observation_groups, now.sight = self.env.observation_space.groups, self.env:sight(now.observation.values)
-  now.reads, now.run, now.checkpoint, now.agent = self.agent.core.reads, self.run, self.steps, self.agent
+  now.reads, now.run, now.checkpoint, now.agent, now.stepper = self.agent.core.reads, self.run, self.steps, self.agent, self
   now.env = self.env
   return now
 end

@@ -12,7 +12,10 @@ local recent = {}                  -- of the runs shown last, the newest first: 
 local function open(now)
   if not now.run then return { problem = "not shown: readings are fitted on other episodes of a run, and this is none" } end
   local ok, made = pcall(function()
-    return readings.new(stepper.from_run(now.run, { num_envs = readings.episodes, checkpoint = now.checkpoint, rows = ROWS }), { keep = true })
+    local of = now.stepper
+    local player = of and of.run == now.run and of:twin({ num_envs = readings.episodes, seed = 1 }, { memory = of.given.memory, rows = ROWS })
+      or stepper.from_run(now.run, { num_envs = readings.episodes, checkpoint = now.checkpoint, rows = ROWS })
+    return readings.new(player, { keep = true })
   end)
   if not ok and not errors.is(made) then error(made, 0) end
   if ok and not made.keep then return { problem = "not shown: this memory is too large to keep its readings" } end
