@@ -115,7 +115,8 @@ def make_run(run, path, tensors, text):
     if done.returncode:
         raise ValueError(done.stderr.strip() or done.stdout.strip())
     if re.search(r"; (new|left out): ", done.stdout):
-        raise ValueError(re.search(r"begins with.*", done.stdout).group(0))
+        raise ValueError("its shapes are not those of an agent in this environment, which reads codes as one-hot numbers where theirs may "
+                         "read a code as one number: " + re.search(r"begins with.*", done.stdout).group(0))
     return run
 
 

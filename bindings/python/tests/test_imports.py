@@ -201,6 +201,9 @@ def test_torch_refused(torch, tmp_path):
         torch.save(tensors, file)
         with pytest.raises(ValueError, match=said):
             from_torch.convert(file, tmp_path / "runs/no", "tmaze", how=how)
+    torch.save({f"lstm.{key}": x for key, x in torch.nn.LSTM(1, 8).state_dict().items()} | {"a.weight": torch.zeros(4, 8), "v.weight": torch.zeros(1, 8)}, file)
+    with pytest.raises(ValueError, match=r"one-hot.*\[8,4\], not \[8,1\]"):
+        from_torch.convert(file, tmp_path / "runs/codes", "repeat_previous")
     file.write_text("no zip")
     with pytest.raises(ValueError, match="not a file of torch.save"):
         from_torch.convert(file, tmp_path / "runs/no", "tmaze")
