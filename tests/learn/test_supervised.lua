@@ -343,4 +343,33 @@ t.test("every experiment of sequences runs with quick=1, and its data sets are l
   end
 end)
 
+t.test("an error of a data set of one's own loses nothing: the resume has the bits of an undisturbed training", function()
+  files.make_folder(dir .. "/datasets")
+  files.write(dir .. "/datasets/mine.lua", { [[
+local calls = 0
+local function build(cfg)
+  return { tokens = 8, classes = 4, length = 6, draw = function(random, token, answer)
+    calls = calls + 1
+    if calls == tonumber(os.getenv "BREAKS") then error "the file is gone" end
+    for p = 0, 5 do token[p] = random:below(8) end
+    answer[5] = token[0] % 4
+  end }
+end
+return { doc = "the first token, asked last", config = {}, about = {}, build = build }
+]] })
+  files.write(dir .. "/fit.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { steps = 6000, seed = 1 }
+local dataset = mn.dataset("mine", { batch = 8, seed = cfg.seed })
+local model = mn.sequence_model { dataset = dataset, core = mn.core("gru", { d_in = 8, d_model = 8 }) }
+return mn.supervised(cfg, dataset, model):train()
+]] })
+  shell.fine(dir, "run fit.lua run=calm")
+  local said, status = shell.run(dir, "BREAKS=500 '" .. shell.program .. "' run fit.lua run=broken")
+  t.eq(status, 1, said)
+  t.ok(said:find "mine.lua:%d+: the file is gone", said)
+  t.ok(shell.fine(dir, "run resume=broken"):find "going on at step 2976")
+  t.ok(shell.fine(dir, "diff calm broken"):find("checkpoints at step 6000 hold equal tensors", 1, true))
+end)
+
 os.execute("rm -rf " .. dir)

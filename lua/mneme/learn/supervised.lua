@@ -113,7 +113,9 @@ end
 ---@return boolean fine false where the loss or the gradient is not finite
 function Supervised:advance()
   local step = self.updates * self.each
+  self.drawing = true
   self.dataset:fill(self.batch, "train", self.updates)
+  self.drawing = false
   if self.weight then weigh(self) end
   self.updates = self.updates + 1
   self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps, self.starts, self.each))
@@ -170,6 +172,10 @@ function Supervised:contents()
   self.model.module:each(function(name, t) list[#list + 1] = { name, t } end, "model.")
   return list
 end
+
+---Its data set has failed: nothing that a checkpoint holds has changed since the last update.
+---@return boolean
+function Supervised:undo() return self.drawing end
 
 ---What a checkpoint holds besides tensors.
 ---@return table

@@ -108,12 +108,13 @@ local function diverged(learner, run, step, observers, problem)
     "a smaller lr or max_norm may help")
 end
 
--- Its environments have failed for good in the middle of a rollout: a checkpoint of the training as it was before loses nothing.
+-- Its environments or its data set have failed for good in the middle of an update: a checkpoint of the training as it was before loses nothing.
 local function save_before(learner, run, step, checkpoint)
   if ranks.size > 1 or step == 0 or not (learner.undo and learner:undo()) then return end
   local ok, why = true, nil
   if step > run.last_step then ok, why = pcall(checkpoint) end
-  terminal.note(ok and ("saved as it was at step %.0f, before this rollout; to go on: mneme run %s resume=%s"):format(step, run.script or "SCRIPT", run.path)
+  local what = learner.agent and "rollout" or "batch"
+  terminal.note(ok and ("saved as it was at step %.0f, before this %s; to go on: mneme run %s resume=%s"):format(step, what, run.script or "SCRIPT", run.path)
     or ("mneme: warning: %s: it cannot be saved as it was at step %.0f: %s"):format(run.path, step, tostring(why)))
 end
 
