@@ -163,12 +163,14 @@ ffi.cdef "int isatty(int fd);"
 -- The last thing that a command prints, on stderr: the commands that one would type next.
 local next_step = { silent = false }             -- silent: this process is one of several
 
+local function typed(word) return shell_quote((word:gsub("^%-", "./-"))) end             -- a run called -x is no option
+
 ---Name what comes next, also in a log.
 ---@param ... string|string[] commands without "mneme"; a list is words that are quoted where a shell needs it
 function next_step.note(...)
   if next_step.silent then return end
   local list = tables.map({ ... }, function(command)
-    return "mneme " .. (type(command) == "table" and table.concat(tables.map(command, function(word) return shell_quote((word:gsub("^%-", "./-"))) end), " ") or command)
+    return "mneme " .. (type(command) == "table" and table.concat(tables.map(command, typed), " ") or command)
   end)
   io.stdout:flush()
   terminal.note("next: " .. table.concat(list, "  or  "))
