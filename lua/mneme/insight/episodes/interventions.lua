@@ -162,31 +162,28 @@ function interventions.probe(stepper, word)
   return part
 end
 
--- Ranges { offset, length } of one environment's part in a tensor.
-local function stretches(shape, batch_axis, env, part)
-  local from, upto, last, list = { [batch_axis] = env }, { [batch_axis] = env }, batch_axis, {}
+-- Ranges { offset, length } of a part in a tensor, of the environments first .. to.
+local function stretches(shape, batch_axis, first, to, part)
+  local from, upto, last, n, list = { [batch_axis] = first }, { [batch_axis] = to }, batch_axis, 1, {}
   if part.axis then from[part.axis], upto[part.axis], last = part.index, part.last or part.index, math.max(last, part.axis) end
+  for i = last + 1, #shape do n = n * shape[i] end
   local function walk(axis, offset)
-    if axis > last then
-      local n = 1
-      for i = axis, #shape do n = n * shape[i] end
-      list[#list + 1] = { offset * n, n }
-    else
-      for i = from[axis] or 0, upto[axis] or shape[axis] - 1 do walk(axis + 1, offset * shape[axis] + i) end
-    end
+    local low, high = from[axis] or 0, upto[axis] or shape[axis] - 1
+    if axis == last then list[#list + 1] = { (offset * shape[axis] + low) * n, (high - low + 1) * n }
+    else for i = low, high do walk(axis + 1, offset * shape[axis] + i) end end
   end
   walk(1, 0)
   return list
 end
 
--- Kept with the part: a held one is put back at every step.
+-- Kept with the part.
 local function stretches_of_state(core, part, env, num_envs)
   local kept = part.stretches
   if not kept or kept.core ~= core or kept.num_envs ~= num_envs then
     kept = { core = core, num_envs = num_envs }
     part.stretches = kept
   end
-  kept[env] = kept[env] or stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, part)
+  kept[env] = kept[env] or stretches(core:state_shape(part.name, num_envs), core:batch_axis(part.name), env, env, part)
   return kept[env]
 end
 
@@ -328,10 +325,33 @@ local function keep(stepper, spec)
   return tensor.keep(now)
 end
 
+-- Where a held part lies in the environments of a list, in as few ranges as there can be: they are copied at every step.
+local function held_ranges(stepper, spec, part, envs)
+  local core, list, i = stepper.agent.core, {}, 1
+  local shape, axis = core:state_shape(part.name, stepper.num_envs), core:batch_axis(part.name)
+  while envs[i] do
+    local first, to = envs[i], envs[i]
+    while envs[i + 1] == to + 1 do i, to = i + 1, to + 1 end
+    for _, s in ipairs(stretches(shape, axis, first, to, part)) do
+      local before = list[#list]
+      if before and before[1] + before[2] == s[1] then before[2] = before[2] + s[2] else list[#list + 1] = s end
+    end
+    i = i + 1
+  end
+  return list
+end
+
 local function put_back(stepper, spec, envs)
+  local held = {}
+  for _, env in ipairs(envs) do if spec.held[env] then held[#held + 1] = env end end
+  local which = table.concat(held, " ")
+  if spec.which ~= which then
+    spec.which, spec.ranges = which, tables.map(spec.parts, function(part) return held_ranges(stepper, spec, part, held) end)
+  end
   stepper:restart_plan()
-  for _, env in ipairs(envs) do
-    if spec.held[env] then put(stepper, spec, env, spec.kept, env, stepper.num_envs) end
+  for p, part in ipairs(spec.parts) do
+    local from, to = spec.kept[part.name]:data(), stepper.state[part.name]:data()
+    for _, s in ipairs(spec.ranges[p]) do ffi.copy(to + s[1], from + s[1], 4 * s[2]) end
   end
 end
 
@@ -339,7 +359,7 @@ end
 local function each_element(stepper, spec, env, f)
   local held = stepper.held[spec.part.name]
   local mask, owner, values = held.mask:data(), held.owner:data(), held.value:data()
-  for _, s in ipairs(stretches(spec.part.shape, 1, env, spec.part)) do
+  for _, s in ipairs(stretches(spec.part.shape, 1, env, env, spec.part)) do
     for i = s[1], s[1] + s[2] - 1 do f(mask, owner, values, i) end
   end
 end

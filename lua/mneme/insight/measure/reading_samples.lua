@@ -34,27 +34,31 @@ end
 -- by its own size uses small ones, so every column that varies beyond rounding is read.
 ---@param envs integer[] environments, those to learn from first
 ---@param train integer how many these are
-function samples.of(source, envs, train)
+---@param stays boolean? x is kept beyond the source's next samples
+function samples.of(source, envs, train, stays)
   local n, d = #envs, source.size
-  local x = tensor.new { shape = { n, d } }
+  if stays or not source.x or source.x:shape()[1] < n then source.x = tensor.new { shape = { n, d } } end
+  local x = tensor.view(source.x, 0, { n, d })
   local to = x:data()
   for i, b in ipairs(envs) do source.take(b, to + (i - 1) * d) end
   local mean, scale, live = ffi.new("float[?]", d), ffi.new("float[?]", d), 0
+  local middle, by, squares = ffi.new("double[?]", d), ffi.new("double[?]", d), ffi.new("double[?]", d)
+  for i = 0, train - 1 do for j = 0, d - 1 do middle[j] = middle[j] + to[i * d + j] end end    -- row by row, as they lie
+  for j = 0, d - 1 do middle[j] = middle[j] / train end
+  for i = 0, train - 1 do for j = 0, d - 1 do squares[j] = squares[j] + (to[i * d + j] - middle[j]) ^ 2 end end
   for j = 0, d - 1 do
-    local sum, squares = 0, 0
-    for i = 0, train - 1 do sum = sum + to[i * d + j] end
-    local middle = sum / train
-    for i = 0, train - 1 do squares = squares + (to[i * d + j] - middle) ^ 2 end
-    local deviation = math.sqrt(squares / train)
-    local by = deviation > NOISE * (math.abs(middle) + NOISE * NOISE) and 1 / deviation or 0
-    if by - by ~= 0 then by = 0 end
-    mean[j], scale[j], live = middle, by, live + (by ~= 0 and 1 or 0)
+    local deviation = math.sqrt(squares[j] / train)
+    by[j] = deviation > NOISE * (math.abs(middle[j]) + NOISE * NOISE) and 1 / deviation or 0
+    if by[j] - by[j] ~= 0 then by[j] = 0 end
+    live = live + (by[j] ~= 0 and 1 or 0)
   end
   local root = 1 / math.sqrt(math.max(1, live))
   for j = 0, d - 1 do
-    local by, middle = scale[j] * root, mean[j]
-    scale[j] = by
-    for i = 0, n - 1 do to[i * d + j] = by == 0 and 0 or (to[i * d + j] - middle) * by end
+    by[j] = by[j] * root
+    mean[j], scale[j] = middle[j], by[j]
+  end
+  for i = 0, n - 1 do
+    for j = 0, d - 1 do to[i * d + j] = by[j] == 0 and 0 or (to[i * d + j] - middle[j]) * by[j] end
   end
   return x, mean, scale
 end
@@ -78,7 +82,7 @@ end
 
 -- The inner products of samples x [n,d], double[n * n].
 function samples.products(x, n)
-  local products = tensor.no_grad(function() return ops.matmul(x, ops.transpose(x, { a = 0, b = 1 })) end)
+  local products = tensor.no_grad(function() return (ops.linear(x, x)) end)
   local kept, from = ffi.new("double[?]", n * n), products:data()
   for i = 0, n * n - 1 do kept[i] = from[i] end
   tensor.clear_tape()

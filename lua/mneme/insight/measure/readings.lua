@@ -241,7 +241,7 @@ local function read_step(self, k, envs, truths)
   for at = 2, #self.parts do
     local part, list = self.parts[at], {}
     for s, source in ipairs(part.sources) do
-      local x, mean, scale = reading_samples.of(source, order, train)
+      local x, mean, scale = reading_samples.of(source, order, train, self.keep)
       local products = reading_samples.products(x, n)
       if s == 1 then
         sum_into(all.products, products, n, 1 / (#self.parts - 1))
