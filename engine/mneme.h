@@ -107,6 +107,9 @@ void        mn_plan_free(mn_plan *p);
 int         mn_plan_begin(mn_plan *p);
 int         mn_plan_end(mn_plan *p);
 int         mn_plan_run(mn_plan *p, int t0, int t1);   /* rows t0..t1-1 of time only; (0, -1): everything */
+/* The leaves `to` become the final states `from` of the rows that ran: written over what they were, without a copy, where an op can.
+** Rows then begin again, and until they do `from` has no values. */
+int         mn_plan_carry(mn_plan *p, int n, const mn_tensor *from, const mn_tensor *to);
 int         mn_plan_calls(mn_plan *p);
 const char *mn_plan_find_nan(mn_plan *p, int *place);  /* "linear: output y ...; x [8,16] -1..2" of the first bad call, or NULL */
 /* Bodies of recurrences: see graph/recurrence.c.  Between begin and mn_plan_end: inputs are bound, the body's ops applied, outputs

@@ -83,6 +83,7 @@ typedef struct mn_op {
   int  (*shape)(mn_call *c);               /* NULL if the letters suffice; returns 0, or mn_fail() */
   bool off_tape;               /* changes leaves in place (adam, softmax_sample); in[i].grad is the leaf's gradient */
   bool alias;                  /* output 0 has input 0's values in another shape: they share memory if both are computed */
+  int over;                    /* MN_FINAL: 1 + the input that output 0 is a later state of, and may be written over; 0: none */
   bool accumulates;                   /* backward can add to gradients: it calls mn_accumulates(c, i) for each input */
   bool sums_rows;              /* its gradients of inputs 1 and 2 are sums over the rows of input 0, output 0's gradient and, unless the
                                   first option is 0, output 0, of whatever number: a recurrence computes them once for all rows of time */

@@ -91,7 +91,7 @@ typedef struct mn_command {      /* one thing a plan does again */
   mn_call *rows;                 /* the same, bent to some rows of time; made at the first run by rows */
   char     time_letter;          /* of the op's signature, or 0 */
   int      batch_parallel;              /* that many commands from here on can run with a share of the environments per thread: plan_parallel.c */
-  float   *to;                   /* add, copy */
+  float   *to;                   /* add, copy; of a final state, while it is carried: the leaf that it is written over */
   const float *from;
   long     bytes;
   double   seconds;

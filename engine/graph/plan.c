@@ -235,9 +235,40 @@ int mn_plan_finish(mn_plan *p, mn_time late) {
   for (int i = 0; i < p->n_commands; i++) {
     mn_command *k = &p->command[i];
     if (k->kind != MN_FORWARD || k->call->time != late || !mn_runs_when_read(k->call)) continue;
-    if (mn_do(p->ctx, k->call->kernel->forward, rows_of(k, 0, p->next_row))) return -1;
+    mn_call c = *rows_of(k, 0, p->next_row);
+    if (k->to) c.out[0].data = k->to;
+    if (mn_do(p->ctx, c.kernel->forward, &c)) return -1;
   }
   p->late &= ~(1u << late);
+  return 0;
+}
+
+/* The command that makes the final state `from` and may write it over the leaf `to`, which no other final state reads; NULL: there is none. */
+static mn_command *writer_over(const mn_plan *p, const mn_record *from, const mn_record *to) {
+  mn_command *found = NULL;
+  for (int i = 0; i < p->n_commands; i++) {
+    mn_command *k = &p->command[i];
+    const mn_call *c = k->call;
+    if (k->kind != MN_FORWARD || c->time != MN_FINAL) continue;
+    if (c->op->over && c->out[0].data == from->data && c->in[c->op->over - 1].data == to->data && mn_runs_when_read(c)) found = k;
+    else for (int j = 0; j < c->n_in; j++) if (c->in[j].data == to->data) return NULL;
+  }
+  return mn_on_cpu(p->ctx) ? found : NULL;
+}
+
+int mn_plan_carry(mn_plan *p, int n, const mn_tensor *from, const mn_tensor *to) {
+  const bool late = p->late & 1u << MN_FINAL;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < n; i++) {
+      mn_record *a = mn_find(p->ctx, &from[i], "carry", "the final state"), *b = a ? mn_find(p->ctx, &to[i], "carry", "the leaf") : NULL;
+      mn_command *k = b && late ? writer_over(p, a, b) : NULL;
+      if (!b) return -1;
+      if (k) k->to = pass == 0 ? b->data : NULL;
+      if (pass == 1 && (k ? mn_note_change(p->ctx, b) : mn_copy(p->ctx, &from[i], &to[i]))) return -1;
+    }
+    if (pass == 0 && mn_plan_finish(p, MN_FINAL)) return -1;
+  }
+  p->next_row = 0;
   return 0;
 }
 

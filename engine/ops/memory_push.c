@@ -19,7 +19,7 @@ static void forward(mn_call *c) {
   MN_PARALLEL(c->ctx, c->out[0].n)
   for (int l = 0; l < L; l++) {
     float *to = c->out[0].data + (long)l * M * slot;
-    if (kept) memcpy(to, memory + ((long)l * M + c->t1) * slot, sizeof(float) * (size_t)(kept * slot));
+    if (kept) memmove(to, memory + ((long)l * M + c->t1) * slot, sizeof(float) * (size_t)(kept * slot));
     for (int m = kept; m < M; m++)
       for (int b = 0; b < B; b++)
         memcpy(to + m * slot + (long)b * D, x + (((long)(m + c->t1 - M) * B + b) * L + l) * D, sizeof(float) * (size_t)D);
@@ -45,5 +45,5 @@ static void backward(mn_call *c) {
 const mn_op mn_op_memory_push = {
   .sig = "x[T,B,C] memory[L,M,B,D] -> memory'[L,M,B,D] | stop=0",
   .doc = "append rows to a Transformer-XL memory: the last M rows of memory and x. x's last axis is cut into levels; stop=1: no gradient flows through",
-  .time = MN_FINAL, .shape = shape, .forward = forward, .backward = backward,
+  .time = MN_FINAL, .over = 2, .shape = shape, .forward = forward, .backward = backward,
 };

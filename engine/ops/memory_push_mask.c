@@ -25,5 +25,5 @@ const mn_op mn_op_memory_push_mask = {
   .sig = "x[T,B,...] ~mask[M,B] done?[T,B]:bit -> ~mask'[M,B]",
   .doc = "mask of a Transformer-XL memory after appending. 1 where a slot of the last M rows is from an earlier episode, or was blocked in mask; only "
       "the number of rows of x is used",
-  .time = MN_FINAL, .forward = forward,
+  .time = MN_FINAL, .over = 2, .forward = forward,
 };

@@ -314,6 +314,44 @@ t.test("weights for people are worked out when somebody reads them, and at no ot
   mn.clear_tape()
 end)
 
+t.test("carried final states are the copies of kept ones, written over or not", function()
+  local T, B, L, M, D = 4, 2, 2, 3, 2
+  local x, done = mn.sequence { shape = { T, B, L * D } }, mn.sequence { shape = { T, B }, dtype = "u8" }
+  for i = 0, x:size() - 1 do x:data()[i] = i end
+  done:data()[B + 1] = 1
+  for _, shared in ipairs { false, true } do                 -- where two final states read a leaf, neither may write over it
+    local function states()
+      local memory, mask = mn.tensor { shape = { L, M, B, D } }, mn.tensor { data = { { 1, 0 }, { 0, 0 }, { 0, 0 } } }
+      for i = 0, memory:size() - 1 do memory:data()[i] = -1 - i end
+      return { memory = memory, mask = mask, twice = shared and mn.tensor { shape = { L, M, B, D } } or nil }
+    end
+    local function stepped()
+      local state = states()
+      local plan = mn.plan(function(p, q, s)
+        local function pushed() return (ops.memory_push { x = p, memory = q.memory }) end
+        return p * 1, { memory = pushed(), mask = (ops.memory_push_mask { x = p, mask = q.mask, done = s }), twice = shared and pushed() or nil }
+      end)
+      local _, after = plan(x, state, done)
+      return plan, state, after
+    end
+    local plan, state, after = stepped()
+    local kept_plan, kept, kept_after = stepped()
+    for _, rows in ipairs { 1, 2, T, 1 } do
+      for _, each in ipairs { plan, kept_plan } do
+        for row = 0, rows - 1 do each:rows(row, row + 1) end
+      end
+      if rows == 2 then after.mask:data() end                -- made already: nothing is left to write over
+      plan:carry(after, state)
+      mn.keep(kept_after, kept)
+      for name, t_of in pairs(state) do
+        for i = 0, t_of:size() - 1 do t.eq(t_of:data()[i], kept[name]:data()[i], ("%s[%d] after %d rows"):format(name, i, rows)) end
+      end
+      t.ok(not pcall(plan.rows, plan, rows, rows + 1), "rows begin again")
+    end
+  end
+  mn.clear_tape()
+end)
+
 t.test("recall gives one level, zeros where a slot is closed, whatever it holds", function()
   local memory, mask = mn.tensor { shape = { 2, 2, 2, 1 } }, mn.tensor { data = { { 1, 0 }, { 0, 0 } } }
   for i = 0, 7 do memory:data()[i] = i + 1 end

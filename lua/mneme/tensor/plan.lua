@@ -114,6 +114,17 @@ function Plan:rows(t0, t1)
   if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end
 end
 
+---Leaves become the final states of the rows that ran: in place of a copy an op writes over what they were, where it can.  Rows begin
+---again, and until they do the final states have no values.
+---@param from table<string, Tensor> final states that the plan returned
+---@param to table<string, Tensor> leaves by the same names
+function Plan:carry(from, to)
+  local names = sorted(from)
+  local finals, leaves = ffi.new("mn_tensor[?]", #names), ffi.new("mn_tensor[?]", #names)
+  for i, name in ipairs(names) do finals[i - 1], leaves[i - 1] = from[name], to[name] end
+  check(C.mn_plan_carry(self.handle, #names, finals, leaves))
+end
+
 -- What has none would end the process.
 local function handle_of(self) return self.handle or errors.raise "plan: this is no plan" end
 

@@ -173,7 +173,7 @@ local function obs_bytes(self) return self.num_envs * self.n * (self.env.observa
 -- The plan's next run begins at row 0, from the memory as it is after `rows` rows.
 local function rebase(self, rows)
   local clock = self.clock:data()
-  tensor.keep(self.after, self.state)
+  self.plan:carry(self.after, self.state)
   clock[1] = (clock[1] + rows) % 2 ^ 31
   self.row = 0
 end
