@@ -326,7 +326,7 @@ local function keep(stepper, spec)
 end
 
 -- Where a held part lies in the environments of a list, in as few ranges as there can be: they are copied at every step.
-local function held_ranges(stepper, spec, part, envs)
+local function held_ranges(stepper, part, envs)
   local core, list, i = stepper.agent.core, {}, 1
   local shape, axis = core:state_shape(part.name, stepper.num_envs), core:batch_axis(part.name)
   while envs[i] do
@@ -346,7 +346,7 @@ local function put_back(stepper, spec, envs)
   for _, env in ipairs(envs) do if spec.held[env] then held[#held + 1] = env end end
   local which = table.concat(held, " ")
   if spec.which ~= which then
-    spec.which, spec.ranges = which, tables.map(spec.parts, function(part) return held_ranges(stepper, spec, part, held) end)
+    spec.which, spec.ranges = which, tables.map(spec.parts, function(part) return held_ranges(stepper, part, held) end)
   end
   stepper:restart_plan()
   for p, part in ipairs(spec.parts) do
