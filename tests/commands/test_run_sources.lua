@@ -3,7 +3,7 @@
 local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local shell_quote = require "mneme.base.shell_quote"
+local shell_quote = require("mneme.base.terminal").shell_quote
 local sealed = require("mneme.base.json").sealed
 local shell = require "tests.support.shell"
 

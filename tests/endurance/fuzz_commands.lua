@@ -6,7 +6,7 @@ local fuzz = dofile((arg[0]:match "^(.*)endurance/[%w_]+%.lua$" or "tests/") .. 
 local files = require "mneme.base.files"
 local foreign = require "tests.support.foreign"
 local shell = require "tests.support.shell"
-local shell_quote = require "mneme.base.shell_quote"
+local shell_quote = require("mneme.base.terminal").shell_quote
 
 local pick = fuzz.pick
 local values = { "0", "1", "-1", "2", "0.5", "1e18", "1e308", "1e309", "5e-324", "nan", "-inf", "0x10", "1_000", "", " ", "5M", "{}", "{1,2}", "1..3", "3..1",

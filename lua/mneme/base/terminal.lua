@@ -1,8 +1,6 @@
--- terminal.lua -- the width of the terminal, and text cut between words so that no line is wider.
+-- terminal.lua -- the width of the terminal, text cut between words so that no line is wider, and what is typed next.
 -- The width is asked for whenever it is needed, so a window that was resized (SIGWINCH) counts from the next line on.
 local ffi = require "ffi"
-local lazy = require "mneme.base.lazy"
-local shell_quote = lazy "mneme.base.shell_quote"
 local tables = require "mneme.base.tables"
 
 ffi.cdef [[
@@ -14,6 +12,11 @@ local NARROWEST, OTHERWISE = 20, 100
 
 local terminal = { stdout = io.stdout }           -- the stream itself, also once its lines are folded
 local size = ffi.new "mneme_window_size[1]"
+
+---Quotes an argument for the shell, where it has to be.
+---@param text string any bytes but zero
+---@return string word
+function terminal.shell_quote(text) return text:find "^[%w_./=:,+-]+$" and text or "'" .. text:gsub("'", "'\\''") .. "'" end
 
 ---Letters of a UTF-8 text, not bytes.
 function terminal.letters(text) return select(2, text:gsub("[^\128-\191]", "")) end
@@ -114,7 +117,7 @@ local program                                     -- as it was called, where tha
 ---The program was called by this name: commands in messages are printed with it, so that they can be pasted.
 ---@param name string? argv[0]
 function terminal.called(name)
-  if name and name ~= "mneme" then program = shell_quote(name) end
+  if name and name ~= "mneme" then program = terminal.shell_quote(name) end
 end
 
 ---"mneme run x" as it has to be typed here; "mneme: ..." and other words stay.
@@ -163,7 +166,7 @@ ffi.cdef "int isatty(int fd);"
 -- The last thing that a command prints, on stderr: the commands that one would type next.
 local next_step = { silent = false }             -- silent: this process is one of several
 
-local function typed(word) return shell_quote((word:gsub("^%-", "./-"))) end             -- a run called -x is no option
+local function typed(word) return terminal.shell_quote((word:gsub("^%-", "./-"))) end             -- a run called -x is no option
 
 ---Name what comes next, also in a log.
 ---@param ... string|string[] commands without "mneme"; a list is words that are quoted where a shell needs it

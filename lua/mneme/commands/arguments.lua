@@ -48,7 +48,7 @@ local function missing(word)
   end
   local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or did_you_mean.hint("setting of runs", word)
   local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
-  newest = newest and require "mneme.base.shell_quote"(newest.path)
+  newest = newest and terminal.shell_quote(newest.path)
   errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
     or newest and (newests[name] and "did you mean the newest, %s?" or "the newest is %s; mneme list runs"):format(newest) or "mneme list runs")
 end

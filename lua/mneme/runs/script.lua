@@ -129,7 +129,7 @@ function script.run(path, words)
   for member, kind in pairs { step = { "env", "an environment" }, build = { "core", "a core" }, loss = { "learner", "a learner" } } do
     if type(result) == "table" and not config.asked and type(rawget(result, member)) == "function" then
       errors.usage(("%s is %s, expected a script"):format(path, kind[2]),
-        ("mneme run train %s=%s"):format(kind[1], require "mneme.base.shell_quote"(path)))
+        ("mneme run train %s=%s"):format(kind[1], require("mneme.base.terminal").shell_quote(path)))
     end
   end
   if #words > 0 and not config.asked then

@@ -3,7 +3,6 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
-local shell_quote = require "mneme.base.shell_quote"
 local state_arrays = require "mneme.models.state_arrays"
 local live_channel = require "mneme.insight.episodes.live_channel"
 local ranks = require "mneme.tensor.ranks"
@@ -118,8 +117,8 @@ function live_publisher.open(learner, run, total)
   if os.getenv "DISPLAY" or os.getenv "WAYLAND_DISPLAY" then
     files.write(run.path .. "/view.log", {})         -- in place of a link
     local trust = (trusted_code.trusted or trusted_code.remember {}) and " trust=1" or ""       -- it is trained here
-    os.execute(("%s view %s%s >/dev/null 2>>%s &"):format(shell_quote(live_publisher.program()), shell_quote(run.path), trust,
-      shell_quote(run.path .. "/view.log")))
+    os.execute(("%s view %s%s >/dev/null 2>>%s &"):format(terminal.shell_quote(live_publisher.program()), terminal.shell_quote(run.path), trust,
+      terminal.shell_quote(run.path .. "/view.log")))
   else
     terminal.note(("view=1: no display; to watch in a browser: mneme view %s web=1"):format(run.path))
   end

@@ -3,7 +3,6 @@
 local figure_csv = require "mneme.insight.figures.figure_csv"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local shell_quote = require "mneme.base.shell_quote"
 local svg = require "mneme.insight.figures.svg"
 local terminal = require "mneme.base.terminal"
 
@@ -22,7 +21,7 @@ local function convert(fig, path, kind, o)
   local from = files.draft(path)
   local ok, drawn = pcall(function()
     files.write(from, { drawing(fig, o) })
-    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, shell_quote(from)))
+    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, terminal.shell_quote(from)))
     local bytes = pipe and pipe:read "*a" or ""
     if pipe then pipe:close() end
     return bytes
