@@ -304,7 +304,7 @@ t.test("mneme check env= names a code, number or reward that an environment may 
     local function with(change) env.again = function(...) return { world = change(original(...).world) } end end
     if env.world.codes then
       with(function(world) world.codes = 0 return world end)
-      t.raises(function() check_resumable.compare(env, 4, 4) end, "step gave %d+ in place %d+, expected codes below 0")
+      t.raises(function() check_resumable.compare(env, 4, 4) end, "reset gave %d+ in place %d+, expected codes below 0")
     end
     with(function(world)
       local take = world.step
