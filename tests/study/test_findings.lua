@@ -50,6 +50,15 @@ t.test("findings: how gates begin", function()
     keep("published", 60), keep("published", 120))
 end)
 
+t.test("findings: the headline on seeds that nobody had seen, by fresh episodes", function()
+  local low, high = math.huge, 0
+  for _, metrics in ipairs(runs("tmaze_solved_unseen", "core=agalite_long,corridor=200")) do
+    low, high = math.min(low, metrics.fresh_score), math.max(high, metrics.fresh_score)
+  end
+  says("agalite_long solves it in %d of 10 (%.2f to %.2f of fresh episodes), AGaLiTe as published in %d of 10 (p < 0.001;",
+    solved("tmaze_solved_unseen", "core=agalite_long,corridor=200", 0.9), low, high, solved("tmaze_solved_unseen", "core=agalite,corridor=200", 0.9))
+end)
+
 t.test("findings: which memory solves long corridors", function()
   for _, corridor in ipairs { 60, 120, 200 } do
     local cells = { corridor }
