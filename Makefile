@@ -42,7 +42,7 @@ ENGINE  := $(patsubst %.c,$(B)/%.o,$(wildcard engine/*.c engine/*/*.c) $(filter-
 # WITH: a build whose environments and files are taken, where only the rest is compiled otherwise.
 ENGINE  := $(if $(WITH),$(foreach o,$(ENGINE),$(if $(filter $(B)/engine/envs/% $(B)/engine/io/%,$(o)),$(patsubst $(B)/%,$(WITH)/%,$(o)),$(o))),$(ENGINE))
 # Without libmicrohttpd there is no server for browsers, and all else is there.
-NO_WEB  := $(shell pkg-config --exists libmicrohttpd || echo %/web_server.c)
+NO_WEB  := $(shell pkg-config --exists libmicrohttpd 2> /dev/null || echo %/web_server.c)
 VIEW    := $(patsubst %.c,$(B)/%.o,$(filter-out $(NO_WEB),$(wildcard scenes/view/*.c)))
 
 .PHONY: all deps deps-demo deps-test demo test widths emulator bench check fuzz learn pages golden lockstep format clean help FORCE

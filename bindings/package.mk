@@ -39,7 +39,7 @@ uninstall:      ## remove the files that install put there
 # The package runs on every amd64: the program is built for the oldest, the engine once more for each generation
 # that computes faster (lua/mneme/base/engine.lua chooses).
 DEB_ARCH     = $(shell dpkg --print-architecture)
-MACHINE     := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+MACHINE     := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2> /dev/null)))
 GENERATIONS  = $(if $(filter x86_64,$(MACHINE)),x86-64-v3 x86-64-v4)
 OLDEST       = $(if $(filter x86_64,$(MACHINE)),x86-64,$(if $(filter aarch64,$(MACHINE)),armv8-a,native))
 # Of a cross compiler: aarch64-linux-gnu-gcc has aarch64-linux-gnu-strip.
