@@ -46,7 +46,7 @@ local function check_core(file, given)
   end
   for _, property in progress.each(properties, "properties") do
     local ok, problem = xpcall(property.holds, errors.handler, settings)
-    print((ok and "ok        " or "FAILED    ") .. property.name)
+    print(("%-9s %s"):format(ok and "ok" or "FAILED", property.name))
     if not ok then
       local said = problem.message:gsub("^%S*contract%.lua:%d+: ", ""):gsub("^%S*check_sensitivities%.lua:%d+: ", "")
       if problem.where and problem.where:find(settings[1], 1, true) then said = problem.where .. ": " .. said end

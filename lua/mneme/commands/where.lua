@@ -78,12 +78,11 @@ end
 
 -- The map; resumed where it was begun.
 local function open(o, env, test)
-  local function agent(rows)
-    return stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
-      settings = env, rows = rows })
-  end
+  local carrier = stepper.from_run(o.folder, { num_envs = o.episodes, seed = o.seed, greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
+    settings = env })
   local rows = (test or o.test) == "hold" and 1 or nil              -- what holds a part begins again at every step
-  local map = causal_map.new(agent(), agent(rows), { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every,
+  local worker = carrier:twin(nil, tables.merged(carrier.given, { rows = rows }))
+  local map = causal_map.new(carrier, worker, { test = test or o.test, by = o.by, measure = o.measure, seed = o.seed, every = o.every,
     columns = o.columns, on_coarse = say_coarse, on_step = o.on_step })
   local path, found = causal_map_file.attach(map, run_folder.plain(o.folder))
   if found > 0 then terminal.note(("mneme: %s: %d of %d columns were there"):format(path, found, #map.steps)) end

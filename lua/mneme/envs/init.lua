@@ -334,7 +334,7 @@ function Env:save(i, near) return open(self):save(index_of(self, i), near) end
 function Env:copied() return self.truncates and open(self):copied() or nil end
 
 ---A rollout begins, in the middle of which its environments may fail.
----@return boolean may environments in C do not
+---@return boolean may they; environments in C do not
 function Env:mark()
   local world = open(self)
   if world.mark then world:mark() end

@@ -385,7 +385,7 @@ function Map:cells()
   return cells
 end
 
----Of a map that nobody measures on: its steppers go, with their memory; of the carrier is left what is asked of it.
+---Frees the steppers of a map that is done, with their memory; keeps what is still asked of the carrier.
 function Map:release()
   local p = self.carrier
   self.carrier, self.worker, self.routine = { steps = p.steps, num_envs = p.num_envs, env = p.env, chosen = p.how_chosen and p:how_chosen() }, nil, nil
