@@ -48,11 +48,13 @@ elif [ -z "$sudo" ]; then why='only root installs'
 elif ! command -v sudo > /dev/null; then why='there is no sudo here, and only root installs'
 fi
 install() {                    # what nothing works without goes first: a package that this Debian lacks may not keep it away
-  $sudo apt-get -qq update || return
+  apt="$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600"
+  until said=$($apt update 2>&1); do             # another apt, such as a fresh machine's own, ends first
+    case $said in */lists/lock*) sleep 2 ;; *) echo "$said" >&2; return 1 ;; esac
+  done
   for some in "$needed" "$groups"; do
     now=$(missing "$some")
-    [ -z "$now" ] || $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
-      install $now > /dev/null || return
+    [ -z "$now" ] || $apt -y --no-install-recommends -o Dpkg::Use-Pty=0 install $now > /dev/null || return
   done
 }
 if [ -z "$why" ]; then
