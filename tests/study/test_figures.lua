@@ -134,6 +134,27 @@ local function check_texts(svg, what)
   return list
 end
 
+-- Names of settings and of POPGym's tasks, as long as they come, in as many columns and rows as there is room for.
+t.test("in a heat map no part of a name is cut, and every column has its name", function()
+  local long = { "concentration easy", "noisy_position_only_pendulum", "multiarmed_bandit hard", "credit=exact", "gated_deltaproduct n=2", "minigrid_memory" }
+  for _, columns in ipairs { 1, 2, 4, 6, 8 } do
+    local fig = heat(6, columns)
+    for c = 1, columns do fig.x.categories[c] = long[(c - 1) % #long + 1] .. (c > #long and " b" or "") end
+    for r = 1, 6 do fig.y.categories[r] = long[r] end
+    for _, o in ipairs { { alone = true }, {} } do
+      local shown = {}
+      for _, item in ipairs(check_texts(figures.svg(fig, o), columns .. " columns")) do shown[item.s] = true end
+      for _, name in ipairs(fig.x.categories) do
+        for part in name:gsub("[_/=,:-]", "%0 "):gmatch "%S+" do
+          local whole = false
+          for s in pairs(shown) do whole = whole or (" " .. s:gsub("[_=]", "%0 ") .. " "):find(" " .. part .. " ", 1, true) ~= nil end
+          t.ok(whole, ("%d columns: '%s' of '%s'"):format(columns, part, name))
+        end
+      end
+    end
+  end
+end)
+
 for _, name in ipairs(names) do
   t.test(("%s: well-formed; texts are whole, within the page and apart; the same bytes again"):format(name), function()
     local fig = all[name]

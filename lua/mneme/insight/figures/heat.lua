@@ -39,7 +39,7 @@ local function cell_texts(fig, width)
   for r, row in ipairs(fig.cells) do
     texts[r], halves[r] = {}, {}
     for c = 1, #fig.x.categories do
-      if row[c] then n, texts[r][c] = n + 1, shown[n + 1] end
+      if row[c] then n, texts[r][c] = n + 1, (shown[n + 1]:gsub("^%-(0%.?0*)$", "%1")) end
       local low = fig.low and fig.low[r][c]
       if low then
         local half, plain = (fig.high[r][c] - low) / 2, shown[n]:match "^%-?%d+%.?(%d*)$"          -- as many digits as the value
@@ -51,20 +51,21 @@ local function cell_texts(fig, width)
   return texts, fig.low and fits and halves
 end
 
--- Names of columns: each where all have room, else broken, else only some of them.
+-- Names of columns: each where all have room, else broken between their parts, in smaller letters where a part is too wide, else only some of them.
 local function draw_columns(paper, names, left, width, y)
   local widest, numeric = axes.widest(names), true
   for _, name in ipairs(names) do numeric = numeric and tonumber(name) ~= nil end
   local broken = widest > width - 6 and not numeric and width >= 40
   local every = broken and 1 or math.max(1, math.ceil((widest + 6) / width))
+  local size = broken and text.size_for(names, width - 6, SIZE) or SIZE
   local deepest, last = 1, -math.huge
   for c = 1, #names, every do
-    local lines = text.wrap(names[c], broken and width - 6 or paper.width, SIZE)
-    local half = axes.widest(lines) / 2
+    local lines = text.wrap(names[c], broken and width - 6 or paper.width, size)
+    local half = axes.widest(lines) / 2 * size / SIZE
     local x = math.max(half, math.min(paper.width - half, left + (c - 0.5) * width))
     if x - half > last + 3 then
       deepest, last = math.max(deepest, #lines), x + half
-      paper:lines(lines, x, y + 2 + LETTERS, LETTERS, { size = SIZE, anchor = "middle", class = "dim" })
+      paper:lines(lines, x, y + 2 + LETTERS, LETTERS, { size = size, anchor = "middle", class = "dim" })
     end
   end
   return y + 6 + deepest * LETTERS
@@ -86,14 +87,16 @@ function heat.draw(paper, fig, y0, narrow)
   local columns = fig.x.categories
   local room = math.min(axes.widest(fig.y.categories), (narrow and 0.35 or 0.4) * paper.width)
   local left = math.ceil(room) + 8
-  local width = math.min(90, (paper.width - left) / #columns)
+  local _, part = text.size_for(columns, 90, SIZE)
+  local width = math.min(math.max(90, part + 6), (paper.width - left) / #columns)
+  local size = text.size_for(fig.y.categories, room, SIZE)
   local low, high = range_of(fig)
   local texts, halves = cell_texts(fig, width - GAP)
   local y = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
   for r, name in ipairs(fig.y.categories) do
-    local lines = text.wrap(name, room, SIZE)
+    local lines = text.wrap(name, room, size)
     local height = math.max(halves and ROW + LETTERS or ROW, #lines * LETTERS + 5)
-    axes.name_beside(paper, lines, left - 6, y + height / 2, { size = SIZE, anchor = "end" })
+    axes.name_beside(paper, lines, left - 6, y + height / 2, { size = size, anchor = "end" })
     for c = 1, #columns do
       local v, x = fig.cells[r][c], left + (c - 1) * width
       local from, to = fig.low and fig.low[r][c], fig.high and fig.high[r][c]

@@ -61,6 +61,13 @@ local function cut(word, room, size)
   return word:sub(1, at - 1), word:sub(at)
 end
 
+---The size, 8 to `size`, at which no part of the names, between blanks and signs that join, is wider than `room`; and the widest part at `size`.
+function text.size_for(names, room, size)
+  local widest = 1
+  for part in table.concat(names, " "):gsub("[_/=,:-]", "%0 "):gmatch "%S+" do widest = math.max(widest, text.width(part, size)) end
+  return math.max(8, math.min(size, math.floor(2 * size * room / widest) / 2)), widest
+end
+
 ---A text as lines none of which is wider than `room`: broken at blanks, and within a word where that is too long.
 function text.wrap(s, room, size)
   local lines, line = {}, ""
