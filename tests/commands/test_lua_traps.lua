@@ -112,6 +112,7 @@ t.test("a global variable that is not there is an error where a script reads it,
   for _, case in ipairs {
     { "print(None)", "there is no variable 'None'" }, { "print(tostrin(3))", "did you mean 'tostring'" },
     { "local agent = 3 local function f() return agnet end f()", "there is no variable 'agnet' %(did you mean 'agent'%?%)" },
+    { "local w = tostring(3) (w):lower()", "'w' %(a local is there after" }, { "do local way = 3 end print(way + 1)", "'way' %(a local is there after" },
   } do
     local e = t.ok(said(case[1]), case[1])
     t.ok(e:find(case[2]) and e:find "script.lua:1: ", case[1] .. ": " .. e)

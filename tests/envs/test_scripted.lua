@@ -146,6 +146,7 @@ t.test("Lua environment: mistakes are told", function()
   t.fails(broken("observation", { 60000, 60000 }))
   for _, n in ipairs { 0, 1.5, 0 / 0, "3", {} } do
     t.fails(broken("reset", function(_, random) return { random(n), 1 } end))
+    t.raises(broken("reset", function(_, random) return { random(2, n), 1 } end), "random%(2, .-one of a..b")
   end
   local env = repeat_first()
   t.raises(function() env:step { 0, 0, 0 } end, "before reset")

@@ -98,6 +98,7 @@ t.test("a sweep refuses a value that is there twice, in any writing, and takes b
   t.fails(function() plan "core=gru,gru" end)
   t.fails(function() plan "core.d_model=8,8.0" end)
   t.raises(function() sweep.plan({ script = study }, { "quick=1", "seed=1,1.0" }) end, "twice")
+  t.raises(function() sweep.plan({ script = script.locate "train" }, { "env=tmaze,tmaze-v0" }) end, "axis env has tmaze twice, once as tmaze%-v0")
   t.eq(sweep.plan({ script = study }, { "quick=1", "seed=1k,2" }).seeds[1], 1000)
   for _, x in ipairs(spellings(10)) do t.eq(plan("a=" .. x).runs[1].labels.a, "10", x) end
   for _, x in ipairs(spellings(true)) do t.eq(plan("b=" .. x).runs[1].labels.b, "true", x) end

@@ -4,6 +4,7 @@
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local did_you_mean = lazy "mneme.base.did_you_mean"
+local engine = require "mneme.base.engine"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 
@@ -204,7 +205,8 @@ function values.same_words(words, schema)
   local said = {}
   for _, word in ipairs(words) do
     local key, text = values.pair(word)
-    if key then said[key] = key .. "=" .. values.key(text, values.like(schema, key)) else said[word] = word end
+    local env = key == "env" and engine.C.mn_env_find(text) or -1           -- tmaze is tmaze-v0
+    if key then said[key] = key .. "=" .. (env >= 0 and env or values.key(text, values.like(schema, key))) else said[word] = word end
   end
   return table.concat(tables.map(tables.keys(said), function(key) return said[key] end), " ")
 end

@@ -49,9 +49,10 @@ end
 -- random() in [0, 1); random(n) one of 1..n, as math.random.  env.stream says where it stands.
 local function random_of(env)
   local block, filled = ffi.new("float[?]", BLOCK), -1
-  return function(n)
-    if n ~= nil and (type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > 2 ^ 24) then
-      errors.raise(("random(%s): expected nothing, or a whole number from 1 to 2^24"):format(tostring(n)))
+  return function(n, last)
+    if last ~= nil or n ~= nil and (type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > 2 ^ 24) then
+      local given = last == nil and tostring(n) or ("%s, %s"):format(tostring(n), tostring(last))
+      errors.raise(("random(%s): expected nothing, or a whole number from 1 to 2^24"):format(given), { hint = last and "a - 1 + random(b - a + 1) is one of a..b" })
     end
     local s = env.stream
     local want = math.floor(s.draws / BLOCK)

@@ -51,8 +51,8 @@ local function by_rows(c)
   local ok, problem = pcall(function() plan(x, done, contract_rig.warm(c, B)) return plan:rows(0, 1) end)
   if ok then return end
   errors.raise(("core %s: it cannot act step by step: %s"):format(c.name, (errors.is(problem) and problem.message or tostring(problem)):gsub("^plan: ", "")),
-    { where = errors.position_of(c.forward), hint = "a constant of each step and environment is made of x, as x:slice(-1, 0, 1) * 0 + 1; what is the same "
-      .. "at every step has no axis of time and environment" })
+    { where = errors.position_of(c.forward), hint = "a loop over time is an op, or mn.recur; a constant of each step and environment is made of x, as "
+      .. "x:slice(-1, 0, 1) * 0 + 1; what is the same at every step has no axis of time and environment" })
 end
 
 local function compare(c, resets, draws)
