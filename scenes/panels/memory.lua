@@ -24,7 +24,7 @@ return function(view, box, now, options)
   end
   local map = options.unit and canvas.SEQUENTIAL or canvas.DIVERGING
   local inner = view:card(box, options.title or "memory", options.unit or table.concat(notes, "   "), map)
-  if #layers == 0 then return view:say(inner, options.empty or "this core has no state") end
+  if #layers == 0 then return view:say(inner, options.of and "nothing that is drawn by layer and head" or "this core has no state") end
 
   local label = view:text_width("layer 00", 11) + 8 * u
   if #owners == columns then label = 0 end
