@@ -38,15 +38,15 @@ end
 
 local newests = { latest = true, newest = true, last = true, recent = true }
 
--- A run that there is not: which was meant, or which is the newest.
-local function missing(word)
+-- A run that there is not: which was meant, or which is the newest.  Next to another word it may be a setting: eval RUN episodes 10.
+local function missing(word, beside)
   local name, names = word:match "([^/]*)/*$", files.is_folder "runs" and files.list "runs" or {}
   local near, last = errors.nearest(name, names), -1
   for _, each in ipairs(names) do                                          -- tmaze, for tmaze-1 and tmaze-2
     local n = each:sub(1, #name + 1) == name .. "-" and tonumber(each:sub(#name + 2):match "^%d+$")
     if n and n > last then near, last = each, n end
   end
-  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or did_you_mean.hint("setting of runs", word)
+  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or beside and did_you_mean.hint("setting of runs", word)
   local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
   newest = newest and terminal.shell_quote(newest.path)
   errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
@@ -121,14 +121,14 @@ end
 -- ---- options ----
 
 -- Refuse a run that there is not, and a part of a run's folder, before anything else is looked at: what was meant is named.
-local function check_place(command, word)
+local function check_place(command, word, beside)
   if word:find "^%-" or is_scene(command, word) then return end
   local run = word:match "^(.*)/checkpoints%f[/%z]" or word:match "^(.*)/config%.json$"
   if run and command.name ~= "check" and files.is_file(run .. "/config.json") then
     local step = word:match "/step%-(%d+)"
     errors.usage(word .. ": a part of a run, expected its folder", "did you mean " .. run .. (step and " checkpoint=" .. step or "") .. "?")
   end
-  if not files.is_folder(word) and not files.is_file(word) and not word:find "%.%w+$" then missing(word) end
+  if not files.is_folder(word) and not files.is_file(word) and not word:find "%.%w+$" then missing(word, beside) end
 end
 
 -- Puts what is no key=value where the command's arguments have it.
@@ -143,7 +143,7 @@ local function position(command, o, list)
       errors.usage(("%s: one %s, got '%s' and '%s'"):format(command.name, before.noun, first, word), options.takes(command, "RUN")
         and ("one after the other; mneme compare %s %s compares them"):format(first, word) or options.usage(command))
     end
-    if argument[2]:find "RUN" or argument[2]:find "STUDY" then check_place(command, word) end
+    if argument[2]:find "RUN" or argument[2]:find "STUDY" then check_place(command, word, list[2] ~= nil) end
     if argument.several then table.insert(o[argument[1]], word)
     else o[argument[1]], filled = word, filled + 1 end
   end
