@@ -124,12 +124,10 @@ end
 function traps.global(name, level)
   local _, names = variables(level + 1)
   for local_names in errors.text_of(debug.getinfo(level + 1, "S").source):gmatch "%f[%w]local%s+([%w_,%s]*)" do
-    for word in local_names:gmatch "[%a_][%w_]*" do
-      if word == name then return "a local is there after its statement, to the end of its block; on one line, local x = f() (x) calls what f() gave: write ;" end
-      names[#names + 1] = word
-    end
+    for word in local_names:gmatch "[%a_][%w_]*" do names[#names + 1] = word end
   end
   local near = errors.nearest(name, names)
+  if near == name then return "a local is there after its statement, to its block's end; local x = f() (x) calls what f() gave: write ; before (" end
   return near and "did you mean '" .. near .. "'?"
 end
 

@@ -4,7 +4,6 @@
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
 local did_you_mean = lazy "mneme.base.did_you_mean"
-local engine = require "mneme.base.engine"
 local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 
@@ -166,8 +165,7 @@ end
 ---@param path string dotted for parts and options
 function values.like(schema, path)
   local key, rest = path:match "^([^.]*)%.?(.*)$"
-  local v = nil
-  if schema[key] then v = schema[key].default end
+  local v = schema[key] and schema[key].default
   for part in rest:gmatch "[^.]+" do
     if type(v) ~= "table" then return nil end
     v = v[part]
@@ -205,7 +203,7 @@ function values.same_words(words, schema)
   local said = {}
   for _, word in ipairs(words) do
     local key, text = values.pair(word)
-    local env = key == "env" and engine.C.mn_env_find(text) or -1           -- tmaze is tmaze-v0
+    local env = key == "env" and require("mneme.base.engine").C.mn_env_find(text) or -1           -- tmaze is tmaze-v0
     if key then said[key] = key .. "=" .. (env >= 0 and env or values.key(text, values.like(schema, key))) else said[word] = word end
   end
   return table.concat(tables.map(tables.keys(said), function(key) return said[key] end), " ")

@@ -46,7 +46,7 @@ local function missing(word, beside)
     local n = each:sub(1, #name + 1) == name .. "-" and tonumber(each:sub(#name + 2):match "^%d+$")
     if n and n > last then near, last = each, n end
   end
-  local argument = word:find "[^,],+[^,]" and "several runs are written apart: " .. word:gsub(",+", " ") or beside and did_you_mean.hint("setting of runs", word)
+  local argument = word:find "[^,],+[^,]" and "several are written apart: " .. word:gsub(",+", " ") or beside and did_you_mean.hint("setting of runs", word)
   local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
   newest = newest and terminal.shell_quote(newest.path)
   errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
@@ -123,8 +123,8 @@ end
 -- Refuse a run that there is not, and a part of a run's folder, before anything else is looked at: what was meant is named.
 local function check_place(command, word, beside)
   if word:find "^%-" or is_scene(command, word) then return end
-  local run = word:match "^(.*)/checkpoints%f[/%z]" or word:match "^(.*)/config%.json$"
-  if run and command.name ~= "check" and files.is_file(run .. "/config.json") then
+  local run = word:match "^(.*)/checkpoints%f[/%z]" or word:match "^(.*)/config%.json$" or not options.takes(command, "FILE") and word:match "^(.+)/[^/]+/*$"
+  if run and command.name ~= "check" and files.is_file(run .. "/config.json") and not files.is_file(word .. "/config.json") then
     local step = word:match "/step%-(%d+)"
     errors.usage(word .. ": a part of a run, expected its folder", "did you mean " .. run .. (step and " checkpoint=" .. step or "") .. "?")
   end

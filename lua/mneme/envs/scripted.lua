@@ -51,8 +51,8 @@ local function random_of(env)
   local block, filled = ffi.new("float[?]", BLOCK), -1
   return function(n, last)
     if last ~= nil or n ~= nil and (type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > 2 ^ 24) then
-      local given = last == nil and tostring(n) or ("%s, %s"):format(tostring(n), tostring(last))
-      errors.raise(("random(%s): expected nothing, or a whole number from 1 to 2^24"):format(given), { hint = last and "a - 1 + random(b - a + 1) is one of a..b" })
+      errors.raise(("random(%s): expected nothing, or a whole number from 1 to 2^24"):format(tostring(n) .. (last == nil and "" or ", " .. tostring(last))),
+        { hint = last and "a - 1 + random(b - a + 1) is one of a..b" })
     end
     local s = env.stream
     local want = math.floor(s.draws / BLOCK)
@@ -240,8 +240,7 @@ end
 
 -- What a function of the script gave cannot be: an error at that function.
 local function refuse(self, from, given, expected, hint)
-  errors.raise(("%s: %s gave %s, expected %s"):format(self.what, from, given, expected),
-    { where = errors.position_of(self.spec[from]), hint = hint })
+  errors.raise(("%s: %s gave %s, expected %s"):format(self.what, from, given, expected), { where = errors.position_of(self.spec[from]), hint = hint })
 end
 local RESULTS = "step returns observation, reward, whether the episode is over, score; time_limit = N ends long ones"
 
