@@ -54,7 +54,12 @@ t.test("every answer names what exists", function()
     for name in answer:gmatch "learner=(%l[%w_]*)" do t.ok(known.learner[name], where .. ": learner " .. name) end
     for key in answer:gmatch "core%.([%a_][%w_]*)=" do t.ok(core_setting_docs[key], where .. ": core." .. key) end
     for path in answer:gmatch "docs/[%w-]+%.md" do t.ok(files.is_file(registry.root .. path), where .. ": " .. path) end
-    for name in answer:gmatch "%f[%a]mneme (%l+)" do t.ok(known.command[name] or known.command[name], where .. ": mneme " .. name) end
+    local bare = answer:gsub("%f[%a]mneme (%l+)([^,;)]*)", function(name, words)
+      local c = t.ok(commands.find(name), where .. ": mneme " .. name)
+      for key in words:gmatch " ([%l_]+)=" do t.ok(c.others or name == "bench" or options.by_name(c)[key], ("%s: %s= of mneme %s"):format(where, key, name)) end
+      return ""
+    end)
+    t.ok(kind ~= "argument" or not bare:find "^not here" or not bare:gsub("such as %l+=", ""):find "%w=", where .. ": of which command?")
     if kind == "setting" or kind == "argument" then
       for key in (" " .. answer):gmatch "[ (]([%a_][%w_]*)=" do
         t.ok(known.setting[key] or known.argument[key], where .. ": " .. key .. "=")
