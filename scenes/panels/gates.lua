@@ -48,7 +48,7 @@ return function(view, box, now, options)
   end
   lo, hi = math.max(0, math.min(lo, hi - 0.02)), math.min(1, math.max(hi, lo + 0.02))
   local range = ("%.2f … %.2f"):format(lo, hi)
-  local inner = view:card(box, title, { (parts > 1 and "mean of each head, " or "mean of all values, ") .. range, "means, " .. range, range }, canvas.SEQUENTIAL)
+  local inner = view:card(box, title, { (parts > 1 and "mean of each head, " or "mean of all, ") .. range, "means, " .. range, range }, canvas.SEQUENTIAL)
   local over = step_heatmap.over(now.episode_history or history, #rows, function(entry, _, r)
     local means = entry.gates[kind]
     return means and (means[rows[r].at] or 0)
