@@ -1,6 +1,7 @@
 -- test_distributions.lua -- policies as distributions: values, gradients and draws of every kind, and a whole update of PPO with a Gaussian policy as
 -- an independent program makes it (tests/reference/ppo_box.py).
 local t = require "tests.harness"
+local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local given_rollouts = require "tests.support.given_rollouts"
 local json = require "mneme.base.json"
@@ -177,6 +178,42 @@ t.test("a distribution that does not fit the actions is refused, one's own is us
   end
   t.ok(asked >= 2)
   t.eq(agent:describe().distribution, "a module of the script")
+end)
+
+t.test("what a distribution of one's own lacks, or gives in another shape or from other random numbers, is named with its line, by every learner", function()
+  local env = mn.env("pendulum", { num_envs = 2 })
+  local function agent(changed)
+    return mn.agent { env = env, core = { "gru", d_model = 4 }, hidden = 4, distribution = { size = function() return 1 end, of = function(p)
+      local all = { sample = function(_, draw) return p:detach() + draw:normal(p) end, mode = function() return p:detach() end,
+        log_prob = function(_, a) return (a - p):square():sum(-1) end, entropy = function() return p:sum(-1) end }
+      for name, f in pairs(changed) do all[name] = f and function(...) return f(p, ...) end or nil end
+      return next(all) and all or nil
+    end } }
+  end
+  local function named(f, ...)
+    local ok, problem = pcall(f)
+    t.ok(not ok and errors.is(problem) and problem.where:find "test_distributions%.lua:%d+", tostring(problem))
+    for _, word in ipairs { ... } do t.ok(problem.message:find(word, 1, true), problem.message) end
+  end
+  for _, name in ipairs { "sample", "mode", "log_prob", "entropy", "kl" } do
+    for _, wrong in ipairs { function(p) return p:sum() end, function(p) return p:unsqueeze(-1) end, function() return 3 end, function() end } do
+      named(function() agent { [name] = wrong } end, "agent: distribution of its own: " .. name .. " gave ", "expected a tensor [2,3")
+    end
+  end
+  named(function() agent { sample = function(p) return p:detach() + mn.randn(p:shape()) end } end, "sample draws random numbers of its own")
+  named(function() agent { sample = false, mode = false, log_prob = false, entropy = false } end, "gave nothing")
+  local before = mn.rand(1) and require("mneme.tensor.random").state():data()[2]
+  agent { entropy = function(p) return (p * 0 + mn.rand(1)):sum(-1) end }
+  t.eq(require("mneme.tensor.random").state():data()[2], before, "an agent's making moves the random numbers")
+  for _, name in ipairs { "a2c", "ppo", "stream" } do
+    for _, lacked in ipairs { "sample", "log_prob", "entropy" } do
+      named(function()
+        local l = mn.learners[name]({ num_envs = 2, num_steps = 4, minibatches = name == "ppo" and 1 or nil, steps = 16 }, env, agent { [lacked] = false })
+        l:begin()
+        l:advance()
+      end, "agent: distribution of its own: it has no " .. lacked)
+    end
+  end
 end)
 
 t.test("an update of PPO with a Gaussian policy is that of an independent program", function()

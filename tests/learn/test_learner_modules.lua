@@ -1,6 +1,14 @@
 -- test_learner_modules.lua -- what a learner trains besides the agent: declared, saved, resumed; and what belongs to nothing is refused.
+local ffi = require "ffi"
 local t = require "tests.harness"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local learner_rig = require "tests.support.learner_rig"
 local mn = require "mneme"
+local run_folder = require "mneme.runs.run_folder"
+local shell = require "tests.support.shell"
+local stepper = require "mneme.insight.episodes.stepper"
+local trusted_code = require "mneme.base.trusted_code"
 
 local function config(more)
   local cfg = { steps = 256, num_envs = 2, num_steps = 16, lr = 0.01, corridor = 3, hidden = 4, threads = 1 }
@@ -65,3 +73,84 @@ t.test("setup of a variant comes after its base's, once, also if it calls it", f
   learner:begin()
   t.ok(select(2, learner:advance()))
 end)
+
+-- An agent one part of which is a function over a module or leaf that it closes over: `owner` is what belongs to no agent.
+local PARTS = [[
+local mn = require "mneme"
+return function(part, n, width)
+  local owner = part == "distribution" and mn.tensor { data = { 0.5 }, grad = true }
+    or part == "torso" and mn.nn.linear(width, 6) or part == "value" and mn.nn.linear(4, 1) or mn.nn.linear(4, n)
+  local given = { [part] = function(x) return owner(x) end }
+  if part == "decay" then
+    owner = mn.tensor { data = { 0.5 }, grad = true }
+    given = { core = { "galite", n_layers = 1, d_model = 4, n_heads = 1, d_head = 4, d_ffn = 4, decay = "mine" } }
+    mn.decays.mine = { doc = "x", keep = function(b, g) return 1 - b * owner:sigmoid(), 1 - g end }
+  elseif part == "distribution" then
+    given[part] = { size = function() return n end, of = function(logits)
+      local pi = mn.categorical(logits * owner)
+      return { mode = function() return pi:mode() end, log_prob = function(_, a) return pi:log_prob(a) end, entropy = function() return pi:entropy() end,
+        sample = function(_, draw) return select(2, (logits * owner - (-draw:uniform(logits):log()):log()):detach():max(-1)) end }
+    end }
+  end
+  return given, owner
+end
+]]
+local KINDS = { "policy", "value", "torso", "decay", "distribution" }
+local dir = shell.folder()
+files.write(dir .. "/own.lua", { "local mn = require 'mneme'\nlocal make = (function() " .. PARTS .. [[
+end)()
+local cfg = mn.config { own = "policy", steps = 256, num_envs = 2, num_steps = 16, lr = 0.01, hidden = 4, learner = "a2c" }
+local env = mn.env("tmaze", { corridor = 3, num_envs = cfg.num_envs, seed = cfg.seed })
+mn.manual_seed(1)
+local given, owner = make(cfg.own, 4, 16)
+given.env, given.core, given.hidden = env, given.core or { "gru", d_model = 4 }, 4
+return mn.learner(cfg, env, mn.agent(given), { modules = { owner = owner } }):train()
+]] })
+
+for _, part in ipairs(KINDS) do
+  t.test(part .. ": what the agent's functions close over is the checkpoint's wherever the run is shown, and init= takes it", function()
+    local said = shell.fine(dir, ("run own.lua own=%s run=%s"):format(part, part))
+    said = said .. shell.fine(dir, ("run own.lua own=%s lr=0 init=%s run=%s-on"):format(part, part, part))
+    t.ok(not said:find "; new:" and not said:find "left out", said)
+    trusted_code.trusted = true
+    local stored, n = run_folder.load(dir .. "/" .. part):latest().tensors, 0
+    for _, folder in ipairs { part, part .. "-on" } do
+      for name, x in pairs(stepper.from_run(dir .. "/" .. folder).agent.beside:state_dict()) do
+        local other = stored["extra." .. name]
+        t.ok(ffi.string(x:data(), 4 * x:size()) == ffi.string(other:data(), 4 * x:size()), folder .. ": " .. name)
+        n = n + 1
+      end
+    end
+    trusted_code.trusted = false
+    t.ok(n >= 2)
+  end)
+
+  t.test(part .. ": what it closes over and no module owns is named before the first update, by every learner", function()
+    for name, class in pairs(learner_rig.learners()) do
+      local cfg = config { minibatches = class.defaults.minibatches and 1 or nil, norm_obs = false, lr = name:find "stream" and 1 or 0.01 }
+      local env = mn.env("tmaze", { corridor = 3, num_envs = 2, seed = 1 })
+      local given = loadstring(PARTS, "@parts.lua")()(part, env.action_space.n, 16)
+      local learner, q = nil, class.acts == "values" and (part == "value" or part == "distribution")
+      given.env, given.core, given.hidden = env, given.core or { "gru", d_model = 4 }, 4
+      local ok, problem = pcall(function()
+        learner = class(cfg, env, mn.agent(given))
+        learner:begin()
+        for _ = 1, 2 do learner:advance() end
+      end)
+      t.ok(not ok and errors.is(problem), ("%s: %s"):format(name, tostring(problem)))
+      t.ok(problem.message:find(q and "expected none" or "belongs to no module", 1, true), ("%s: %s"):format(name, tostring(problem)))
+      t.ok(not (problem.where or ""):find "mneme/learn", name .. ": " .. tostring(problem.where))
+    end
+  end)
+end
+
+t.test("stream's variants: a loss that is not two numbers is named", function()
+  for _, loss in ipairs { function(_, step) return step.values:sum() end, function() end } do
+    local learner = train(mn.on_policy { base = mn.learners.stream, loss = loss }, config { lr = 1, norm_obs = false })
+    learner:begin()
+    local ok, problem = pcall(learner.advance, learner)
+    if not ok then t.ok(errors.is(problem) and problem.where:find "test_learner_modules", tostring(problem)) end
+  end
+end)
+
+os.execute("rm -r '" .. dir .. "'")

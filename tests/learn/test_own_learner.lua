@@ -157,6 +157,7 @@ t.test("a definition that cannot be meant is refused in words", function()
   t.fails(define { loss = loss, base = {} })
   t.fails(define { loss = loss, base = mn.ppo })
   t.fails(define { loss = loss, new = loss })
+  t.fails(define { loss = loss, optimiser = "sgd" })
   for what, gives in pairs { ["gave nothing"] = function() end, ["gave a number"] = function() return 3 end,
     ["gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)"] = function(_, batch) return batch.values end,
     ["what loss gave to log is a number"] = function(_, batch) return batch.values:mean(), 3 end,

@@ -4,6 +4,7 @@ local t = require "tests.harness"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local mn = require "mneme"
+local script = require "mneme.runs.script"
 local shell = require "tests.support.shell"
 
 local dir = shell.folder()
@@ -59,6 +60,12 @@ t.test("entries of gates and feature maps are checked like everything else", fun
   for kind, entry in pairs { gates = { betaa = true }, features = { row = function() return 4 end, map = function(a) return a end } } do
     local ok, problem = built(kind, entry)
     t.ok(not ok and problem:find("key of mn." .. kind .. ".mine: '", 1, true), problem)
+  end
+  for _, member in ipairs { "beta", "gamma", "p_gamma" } do
+    for _, wrong in ipairs { 2.5, 0, "x", {} } do
+      local ok, problem = built("gates", { gamma = true, [member] = function() return wrong end })
+      t.ok(not ok and problem:find("test_own_parts%.lua:%d+: mn%.gates%.mine: " .. member .. " is "), problem)
+    end
   end
   local ok, problem = built("gates", 5)
   t.ok(not ok and problem:find("mn.gates.mine", 1, true), problem)
@@ -233,6 +240,34 @@ t.test("what an environment cannot be is said, with the ways out", function()
   end
   for _, actions in ipairs { { 5, 3 }, { { "a", "b" }, { "c" } }, { low = -1, high = 1, shape = { 1 } }, "continuous" } do
     t.fails(env { observation = { 2 }, actions = actions })
+  end
+end)
+
+t.test("an attention of one's own that is no module, or gives what is not of the shape of q, is named with its file", function()
+  files.make_folder(dir .. "/attentions")
+  write("read.lua", [[
+local mn = require "mneme"
+local cfg = mn.config { reads = "" }
+mn.encoder { attention = cfg.reads, max_len = 4, n_layers = 1, d_model = 8, n_heads = 2, d_in = 8 }(mn.ones(2, 4, 8))
+]])
+  for i, gives in ipairs { "3", "{ forward = function(q) return q end }", "mn.nn.module({}, function() end)",
+    "mn.nn.module({}, function(_, q) return q:mean(-1) end)" } do
+    write(("attentions/wrong-%d.lua"):format(i),
+      ("local mn = require 'mneme'\nreturn { doc = 'x', config = {},\nbuild = function() return %s end }"):format(gives))
+    local said, status = run("run read.lua reads=wrong-" .. i)
+    t.ok(status == 1 and said:find(("attentions/wrong-%d.lua:3: attention wrong-%d: "):format(i, i), 1, true), said)
+  end
+end)
+
+t.test("a file that is a part of a training is no script, and nothing to check but a core or an environment", function()
+  local root = require("mneme.base.registry").root .. "lua/mneme/"
+  for folder, kind in pairs { cores = "a core", learners = "a learner", datasets = "a data set", attentions = "an attention" } do
+    for _, name in ipairs(mn.names(folder)) do
+      local path = root .. folder .. "/" .. name .. ".lua"
+      local returned = loadfile(path)()
+      t.raises(function() script.no_part(path, returned, "a script") end, ("%s.lua is %s, expected a script"):format(name:gsub("%p", "%%%0"), kind))
+      if kind == "a core" then script.no_part(path, returned, "x", "core") end
+    end
   end
 end)
 

@@ -10,6 +10,7 @@ local tables = require "mneme.base.tables"
 local next_step = require("mneme.base.terminal").next_step
 local progress = lazy "mneme.base.progress"
 local registry = lazy "mneme.base.registry"
+local script = lazy "mneme.runs.script"
 local check_resumable = lazy "mneme.envs.check_resumable"
 local sweep = lazy "mneme.lab.study.sweep"
 local terminal = require "mneme.base.terminal"
@@ -99,6 +100,7 @@ local function check_lua(path, given)
   end
   local own = registry.load(path)()
   if type(own) == "function" or type(own) == "table" and own.step then return check_env(path, given) end
+  script.no_part(path, own, "a core, an environment, a script or a study", "core")
   return check_core(path, given)
 end
 

@@ -9,8 +9,8 @@ local tensor = require "mneme.tensor.tensor"
 
 local extra_losses = {}
 
--- A tensor of one element, whose value is logged; `f` gave it.
-local function check_scalar(what, t, f)
+---A tensor of one element, such as one whose value is logged; `f` gave it.
+function extra_losses.check_scalar(what, t, f)
   local where = errors.position_of(f)
   if not tensor.is(t) then
     errors.raise(("%s gave %s, expected a tensor of one element"):format(what, type(t) == "nil" and "nothing" or "a " .. type(t)), { where = where })
@@ -77,6 +77,9 @@ local function name_of(slot, functions)
     end
     if depth == 0 or (type(x) ~= "table" and type(x) ~= "function") or seen[x] then return end
     seen[x] = true
+    if type(x) == "table" and rawget(x, "children") and getmetatable(x) then         -- a module
+      for _, p in ipairs(x:parameters()) do if p.slot == slot then return name end end
+    end
     local found
     for key, value in pairs(type(x) == "table" and x or {}) do found = found or look(("%s.%s"):format(name, tostring(key)), value, depth - 1) end
     for i = 1, type(x) == "function" and debug.getinfo(x, "u").nups or 0 do
@@ -87,24 +90,35 @@ local function name_of(slot, functions)
   end
   for _, f in ipairs(functions) do                 -- what the user wrote first
     local found = look("loss", f, 5)
-    if found then return found end
+    if found then return found, f end
   end
+end
+
+-- The functions by which a user's leaf may come into a loss.
+local function of_user(learner)
+  local list, agent = {}, learner.agent or { asked = {} }
+  for _, term in ipairs(learner.extra and learner.extra.terms or {}) do list[#list + 1] = term[2] end
+  list[#list + 1] = learner.loss or learner.model
+  for _, part in ipairs { "policy", "value", "torso" } do list[#list + 1] = agent.asked[part] end
+  list[#list + 1] = agent.kind and not agent.kind_name and agent.kind.own or nil
+  return list
 end
 
 ---Refuse a loss that reaches a leaf which the optimiser does not move: called where the update is recorded, before its first step.
 function extra_losses.check_trained(learner)
-  local moved, leaf, i = {}, ffi.new "mn_tensor", 0
+  local moved, leaf, i, asked = {}, ffi.new "mn_tensor", 0, learner.agent and learner.agent.asked or {}
   for _, p in ipairs(learner.optimiser.parameters) do moved[p.slot] = true end
   while engine.C.mn_plan_graded(learner.learn.handle, i, leaf) do
     if not moved[leaf.slot] then
-      local functions = {}
-      for _, term in ipairs(learner.extra and learner.extra.terms or {}) do functions[#functions + 1] = term[2] end
-      functions[#functions + 1] = learner.loss or learner.model
-      for _, part in ipairs { "policy", "value", "torso" } do functions[#functions + 1] = learner.agent and learner.agent[part] end
-      local name = name_of(leaf.slot, functions)
+      local functions = of_user(learner)
+      local name, f = name_of(leaf.slot, functions)
+      f = f or functions[1]
+      local where = type(f) == "function" and not errors.ours(debug.getinfo(f, "S")) and errors.position_of(f) or nil
       errors.raise(("%s: %s [%s] has a gradient in the loss, but belongs to no module, so that it would be neither trained nor saved"):format(
-        learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = functions[1] and errors.position_of(functions[1]),
-        hint = ("modules = function(self) return { %s = ... } end beside the learner's loss, or { modules = { ... } } of mn.learner; "
+        learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = where,
+        hint = ((f == asked.policy or f == asked.value or f == asked.torso)
+          and "mn.nn.module { %s = ..., forward = function(self, x) ... end } in place of the function"
+          or "modules = function(self) return { %s = ... } end beside the learner's loss, or { modules = { ... } } of mn.learner; "
           .. "a constant: x:detach()"):format(name and name:match "[%w_]+$" or "NAME") })
     end
     i = i + 1
@@ -116,12 +130,12 @@ end
 ---@return table<string, Tensor> logged by name, each of one element
 function extra_losses.total(learner, batch)
   local loss, logged = errors.call(learner.loss, learner, batch)
-  check_scalar(learner.what .. ": loss", loss, learner.loss)
+  extra_losses.check_scalar(learner.what .. ": loss", loss, learner.loss)
   local named = {}
   errors.need(learner.what .. ": what loss gave to log", logged or {}, nil, "{ NAME = tensor of one element }")
-  for name, t in pairs(logged or {}) do named[name] = check_scalar(("%s: loss, %s"):format(learner.what, tostring(name)), t, learner.loss) end
+  for name, t in pairs(logged or {}) do named[name] = extra_losses.check_scalar(("%s: loss, %s"):format(learner.what, tostring(name)), t, learner.loss) end
   for _, term in ipairs(learner.extra.terms) do
-    local value = check_scalar("aux: " .. term[1], errors.call(term[2], batch), term[2])
+    local value = extra_losses.check_scalar("aux: " .. term[1], errors.call(term[2], batch), term[2])
     if named[term[1]] or term[1] == "loss" then errors.raise(("aux: %s is logged by %s itself, expected another name"):format(term[1], learner.what)) end
     named[term[1]] = value
     loss = loss + value * learner.aux_coef

@@ -12,12 +12,12 @@ local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local initial = {}
 
--- Tensors by name, and what they are of.
+-- Tensors by name, those of what was trained besides the agent, and what they are of.
 local function source(from)
   local checkpoint = files.is_folder(from) and stored_parameters.checkpoint(from)
-  if checkpoint then return stored_parameters.of(checkpoint), ("%s, step %.0f"):format(from, checkpoint.step) end
+  if checkpoint then return stored_parameters.of(checkpoint), stored_parameters.of(checkpoint, "extra"), ("%s, step %.0f"):format(from, checkpoint.step) end
   if not files.is_file(from) then errors.usage(("init=%s: there is no such run or file"):format(from), "init=RUN or init=FILE.safetensors") end
-  return saved.load(from), from
+  return saved.load(from), {}, from
 end
 
 local prefixes = { ["agent."] = "", ["model."] = "" }         -- that a checkpoint puts before a parameter's name
@@ -58,8 +58,8 @@ local function renamed(known, map)
 end
 
 -- Load what has the name and the shape of a parameter of `made`; a text that says what was taken and what was left.
-local function take(from, made, map)
-  local given, said = source(from)
+local function take(from, made, map, beside)
+  local given, more, said = source(from)
   local fits, left, new, n = {}, {}, {}, 0
   local mine, known = made:state_dict(), {}
   for name, t in pairs(given) do
@@ -67,6 +67,8 @@ local function take(from, made, map)
     elseif made.observation_space then fits[name] = t end                     -- of an agent: where its normaliser begins
   end
   known = modules.torch_layout().from_torch(made.module, renamed(known, map))
+  for name, t in pairs(more) do known["extra." .. name] = t end
+  for name, t in pairs(beside and beside:state_dict() or {}) do mine["extra." .. name] = t end
   for name, t in pairs(mine) do
     local other = known[name]
     if other and shape(other) == shape(t) then fits[name], n = other, n + 1
@@ -76,6 +78,9 @@ local function take(from, made, map)
   if n == 0 then errors.usage(("init=%s: none of its parameters has a name and shape of this training: %s"):format(said, some(tables.keys(known)))) end
   local into = made.load_state_dict and made or made.module                   -- an agent takes statistics, too
   into:load_state_dict(fits, { strict = false })
+  local besides = {}
+  for name, t in pairs(fits) do besides[name:match "^extra%.(.+)$" or ""] = t end
+  if beside then beside:load_state_dict(besides, { strict = false }) end
   return ("begins with %d parameters of %s%s%s"):format(n, said, new[1] and "; new: " .. some(new) or "", left[1] and "; left out: " .. some(left) or "")
 end
 
@@ -102,7 +107,7 @@ end
 function initial.settle(learner)
   local cfg, made = learner.cfg, learner.agent or learner.model
   local resumed = config.meta(cfg) and config.meta(cfg).resumed
-  if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made, cfg.init_map or "")
+  if (cfg.init or "") ~= "" and not resumed then learner.begins = take(cfg.init, made, cfg.init_map or "", learner.extra and learner.extra.module)
   elseif (cfg.init_map or "") ~= "" and not resumed then errors.usage "init.map without init: there are no names to map" end
   if (cfg.freeze or "") ~= "" then
     if learner.credit == "exact" and cfg.freeze:find "%f[%w]core" then

@@ -116,6 +116,10 @@ local function check_definition(d, base)
     end
     if type(value) ~= kind then errors.raise(("on_policy: %s is a %s, expected a %s"):format(key, type(value), kind)) end
   end
+  if d.optimiser and not d.optimiser:find "^r?adamw?$" then
+    errors.raise(("on_policy: optimiser is '%s', expected adamw, adam or radam"):format(d.optimiser), { hint = "another, whose rate is the setting lr: "
+      .. "setup = function(self) self.optimiser = mn.sgd(self.agent:parameters()) end" })
+  end
   if not base.loss and not d.loss then errors.raise "on_policy: there is no loss, expected loss = function(self, batch) ... end" end
 end
 

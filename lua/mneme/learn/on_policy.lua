@@ -148,14 +148,15 @@ function OnPolicy.new(instances, what, cfg, env, agent, extra)
   if self.acts == "values" then
     agent:act_by_values(what, cfg.layer_norm ~= false and cfg.layer_norm ~= 0)
   elseif agent.kind.values then errors.usage(what .. ": this agent acts by the largest Q, which has no gradient", "learner=pqn") end
+  agent.beside = extra_losses.read(what, extra).module          -- the agent's functions may close over them
   if trainer.instead then          -- a tool wants environment and agent of a stored run: what follows concerns learning alone
     trainer.instead(self)
     return self
   end
   for key, value in pairs(learner_settings.read(what, cfg, self.defaults)) do self[key] = value end
   self.horizon = self.horizon or 0               -- of a class that goes without
-  if (cfg.init or "") .. (cfg.init_map or "") .. (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   self.extra, self.modules = extra_losses.read(what, extra, self:modules())
+  if (cfg.init or "") .. (cfg.init_map or "") .. (cfg.freeze or "") ~= "" then initial_parameters.settle(self) end
   if env.skips and self:every_step() then
     errors.usage(what .. ": env.vector=1 has steps that only begin an episode, which this learner would learn from", "learner=a2c or ppo, or no env.vector")
   end

@@ -20,14 +20,15 @@ end
 ---The parameters of a checkpoint, by the names of the agent's or model's state_dict, and the statistics of norm_obs and norm_reward as
 ---normalise.observation.{mean,var,count} and normalise.return.{mean,var,count}.
 ---@param checkpoint table of runs/run_folder.lua
+---@param part string? "extra": of the modules that a learner trains besides the agent, instead
 ---@return table<string, Tensor>
-function stored.of(checkpoint)
+function stored.of(checkpoint, part)
   local dict, all = {}, checkpoint.tensors
   for name, t in pairs(all) do
-    local own = name:match "^agent%.(.+)$" or name:match "^model%.(.+)$"
-    if own then dict[own] = t end
+    local of, own = name:match "^(%l+)%.(.+)$"
+    if of and (of == part or not part and (of == "agent" or of == "model")) then dict[own] = t end
   end
-  for name, shape in pairs { observation = all.observation and { unpack(all.observation:shape(), 2) }, ["return"] = { 1 } } do
+  for name, shape in pairs(part and {} or { observation = all.observation and { unpack(all.observation:shape(), 2) }, ["return"] = { 1 } }) do
     local bytes, n = all["normalise." .. name], tables.product(shape)
     if bytes then
       if bytes:dtype() ~= "u8" or bytes:size() ~= 8 * (2 * n + 1) then errors.fail(("%s: damaged: its statistics of each %s"):format(checkpoint.path, name)) end
@@ -41,7 +42,12 @@ end
 ---@param checkpoint table of runs/run_folder.lua
 ---@param made Agent|Module
 function stored.into(folder, checkpoint, made)
-  local ok, problem = xpcall(made.load_state_dict, errors.handler, made, stored.of(checkpoint))
+  local ok, problem = xpcall(function()
+    made:load_state_dict(stored.of(checkpoint))
+    if not made.beside then return end
+    made.beside:load_state_dict(stored.of(checkpoint, "extra"), { strict = false })
+    made.beside:eval()
+  end, errors.handler)
   if ok then return end
   errors.fail(("%s: its checkpoint of step %.0f does not fit what its code makes now: %s"):format(folder, checkpoint.step,
     problem.message:gsub("^load_state_dict: ", "")), not errors.beside and "mneme check " .. folder .. " examines it" or nil)

@@ -11,6 +11,7 @@ local rollout_batch = require "mneme.learn.rollout_batch"
 local define = require("mneme.learn.learners").define
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local extra_losses = require "mneme.learn.extra_losses"
 local lazy = require "mneme.base.lazy"
 local obgd = require "mneme.learn.obgd"
 local plan = require "mneme.tensor.plan"
@@ -99,7 +100,11 @@ local function record_learning(self, b)
   end
   step.policy = agent:distribution(step.logits)
   local objectives = { errors.call(self.loss, self, step) }
-  for i, net in ipairs(opt.networks) do opt:trace(net, b, objectives[i], i < #opt.networks) end
+  for i, net in ipairs(opt.networks) do
+    extra_losses.check_scalar(("%s: loss, of %s"):format(self.what, net.name), objectives[i], self.loss)
+    opt:trace(net, b, objectives[i], i < #opt.networks)
+  end
+  if b == self.B - 1 then extra_losses.check_trained(self) end
   if lane.past then lane.past:step(lane.x, lane.resets, lane.state, lane.previous) end
   if b == self.B - 1 then opt:apply() end
 end

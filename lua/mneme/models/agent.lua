@@ -316,7 +316,6 @@ function Agent:divergence(was, now, n)
   ffi.copy(pair.was:data(), was, 4 * n * self.actions)
   ffi.copy(pair.now:data(), now, 4 * n * self.actions)
   local p = self:distribution(pair.was)
-  if not p.kl then errors.raise(("agent: its distribution %s has no kl"):format(p.describe and p:describe() or "of its own")) end
   pair.kl = tensor.no_grad(function() return p:kl(self:distribution(pair.now)) end)
   return pair.kl:data()
 end

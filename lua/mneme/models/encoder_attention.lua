@@ -10,6 +10,7 @@
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
+local module = require "mneme.tensor.module"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
@@ -62,11 +63,12 @@ end
 function attention.new(name, cfg, sizes, ignore_unknown)
   cfg = attention.configure(name, cfg, ignore_unknown)
   local d = attention.definition(name)
-  local inner, wanted = d.build(cfg, sizes), d.extras and d.extras(cfg, sizes) or {}
-  local function check(what, t, shape)
-    if not tensor.is(t) then errors.raise(("attention %s: %s is %s, expected a tensor"):format(name, what, tostring(t))) end
+  local inner = module.need(("attention %s: what build gave"):format(name), errors.call(d.build, cfg, sizes), d.build)
+  local wanted = d.extras and d.extras(cfg, sizes) or {}
+  local function check(what, t, shape, where)
+    if not tensor.is(t) then errors.raise(("attention %s: %s is %s, expected a tensor"):format(name, what, tostring(t)), { where = where }) end
     local got = table.concat(t:shape(), ",")
-    if got ~= shape then errors.raise(("attention %s: %s is [%s], expected [%s]"):format(name, what, got, shape)) end
+    if got ~= shape then errors.raise(("attention %s: %s is [%s], expected [%s]"):format(name, what, got, shape), { where = where }) end
   end
   return nn.module({ leaves = inner.leaves, named = inner.named, children = inner.children }, function(_, q, k, v, extras)
     if not tensor.is(q) then errors.raise(("attention %s: q is %s, expected a tensor [B,H,N,dh]"):format(name, tostring(q))) end
@@ -79,7 +81,9 @@ function attention.new(name, cfg, sizes, ignore_unknown)
     for _, extra in ipairs(wanted) do
       check(extra[1], (extras or {})[extra[1]], ("%d,%d,%d,%d"):format(s[1], s[2], s[3], extra[2]))
     end
-    return inner(q, k, v, extras)
+    local y = inner(q, k, v, extras)
+    check("what it gave", y, table.concat(s, ","), errors.position_of(d.build))
+    return y
   end)
 end
 

@@ -7,11 +7,13 @@
 --   tanh_normal        of a box with bounds: tanh of a normal draw, stretched to the bounds
 -- A kind of one's own is a table { size = function(space) ... end, of = function(parameters, space) ... end }, the option `distribution` of mn.agent.
 local errors = require "mneme.base.errors"
+local op_binding = require "mneme.tensor.op_binding"
 local nn = require "mneme.tensor.nn"
 local random = require "mneme.tensor.random"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local distributions = require("mneme.base.lazy") "mneme.tensor.distributions"
-local ops = tensor.ops
+local M, ops = {}, tensor.ops
 
 ---@class Policy the distribution of each step's action
 ---@field parameters Tensor [T,B,P]
@@ -255,10 +257,58 @@ kinds.tanh_normal = { size = twice, means = true, show = show_normal, names = no
       log_half = tensor.new(log_half) }, Squashed)
   end }
 
+-- ---- one's own ----
+
+-- A kind whose policies are checked. What one has not raises an error where it is asked for, which learners and tools do differ in.
+local function own(kind)
+  local where = { where = errors.position_of(kind.of) }
+  return tables.merged(kind, { own = kind.of, of = function(...)
+    local policy = errors.call(kind.of, ...)
+    if type(policy) ~= "table" then
+      errors.raise(("agent: `of` of its distribution gave %s, expected a table of functions: sample, log_prob, entropy, mode, kl"):format(
+        policy == nil and "nothing" or "a " .. type(policy)), where)
+    end
+    policy.lacks, policy.describe = policy.lacks or {}, policy.describe or function() return "of its own" end
+    for _, name in ipairs { "sample", "mode", "log_prob", "entropy", "kl" } do
+      if not policy[name] then
+        policy.lacks[name] = true
+        policy[name] = function() errors.raise(("agent: distribution %s: it has no %s, which is needed here"):format(policy:describe(), name), where) end
+      end
+    end
+    return policy
+  end })
+end
+
+-- How many random numbers the generator of mn.manual_seed has given.
+local function count() return random.state() and random.state():data()[2] or 0 end
+
+-- What a policy of one's own gives of zeros has the shapes that learners read, and draws from `draw` alone.
+local function try(kind, space, size)
+  local policy, before, action = kind.of(tensor.new { shape = { 2, 3, size } }, space), count(), nil
+  local function gives(name, shape, dtype, argument)
+    if policy.lacks[name] then return nil end
+    local y = errors.call(policy[name], policy, argument)
+    if not tensor.is(y) or y:dtype() ~= dtype or table.concat(y:shape(), ",") ~= table.concat(shape, ",") then
+      errors.raise(("agent: distribution %s: %s gave %s of parameters [2,3,%d], expected a tensor [%s] (%s)"):format(policy:describe(), name,
+        op_binding.describe(y), size, table.concat(shape, ","), dtype), { where = errors.position_of(policy[name]) })
+    end
+    return y
+  end
+  local draw = M.draw(tensor.new { shape = { 3 }, dtype = "i32" })
+  for _, name in ipairs { "mode", "sample" } do action = gives(name, space:shape(2, 3), space.dtype, draw) or action end
+  if count() ~= before then
+    errors.raise(("agent: distribution %s: sample draws random numbers of its own, expected draw:normal(x) or draw:uniform(x): then a run can be resumed")
+      :format(policy:describe()), { where = errors.position_of(policy.sample) })
+  end
+  if action then gives("log_prob", { 2, 3 }, "f32", action) end
+  gives("entropy", { 2, 3 }, "f32")
+  gives("kl", { 2, 3 }, "f32", policy)
+  if count() ~= before then random.state():data()[2] = before end
+end
+
 -- ---- which one ----
 
 local usual = { discrete = "categorical", multi_discrete = "multi_categorical", box = "normal" }
-local M = {}
 
 ---The kind of distribution for a space: the one asked for, or else the usual.
 ---@param asked string|table|nil a name, or a kind of one's own
@@ -270,7 +320,9 @@ function M.for_space(space, asked)
     if type(asked.of) ~= "function" or type(asked.size) ~= "function" then
       errors.raise "agent: distribution is a table, expected { size = function(space) ... end, of = function(parameters, space) ... end }"
     end
-    return asked
+    local kind = own(asked)
+    tensor.no_grad(try, kind, space, errors.whole("agent", "size of its distribution", asked.size(space), 1))
+    return kind
   end
   local name = asked or usual[space.kind]
   local kind = kinds[name]

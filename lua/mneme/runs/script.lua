@@ -116,6 +116,20 @@ local function shown(...)
   lua_print(...)
 end
 
+---Refuse a file that returns a part of a training: a core, a learner, an environment, a data set, an attention.
+---@param result any what the file returned
+---@param expected string "a script"
+---@param fine string? a kind that will do: "core"
+function script.no_part(path, result, expected, fine)
+  local function has(member) return type(result) == "table" and type(rawget(result, member)) == "function" end
+  local settings = has "build" and rawget(result, "config") or {}
+  local kind = has "step" and { "env", "an environment" } or has "new" and { "learner", "a learner" } or settings.d_in and { "core", "a core" }
+    or has "build" and { nil, rawget(result, "about") and "a data set" or "an attention" }
+  if not kind or fine and kind[1] == fine then return end
+  errors.usage(("%s is %s, expected %s"):format(path, kind[2], expected),
+    kind[1] and ("mneme run train %s=%s"):format(kind[1], require("mneme.base.terminal").shell_quote(path)) or nil)
+end
+
 ---Run a script.
 ---@param words string[] key=value
 ---@return any what it returns
@@ -126,12 +140,7 @@ function script.run(path, words)
   if resumed and not trusted_code.folder then require("mneme.runs.run_sources").adopt(resumed, script.peek(resumed)) end
   if print == lua_print then print = shown end      -- luacheck: ignore
   local result = registry.load(path)()
-  for member, kind in pairs { step = { "env", "an environment" }, build = { "core", "a core" }, loss = { "learner", "a learner" } } do
-    if type(result) == "table" and not config.asked and type(rawget(result, member)) == "function" then
-      errors.usage(("%s is %s, expected a script"):format(path, kind[2]),
-        ("mneme run train %s=%s"):format(kind[1], require("mneme.base.terminal").shell_quote(path)))
-    end
-  end
+  if not config.asked then script.no_part(path, result, "a script") end
   if #words > 0 and not config.asked then
     errors.usage(path .. " declares no settings, so " .. words[1] .. " means nothing", "mn.config { ... } declares them")
   end

@@ -71,8 +71,9 @@ local module_of = M.of
 ---Refuse what is no module and has none; else its module.
 ---@param what string "agent: policy"
 ---@return Module
-function M.need(what, value)
-  return module_of(value) or errors.raise(("%s is %s, expected a module such as mn.nn.linear(...)"):format(what, tables.in_words(value)))
+function M.need(what, value, f)
+  return module_of(value) or errors.raise(("%s is %s, expected a module such as mn.nn.linear(...)"):format(what, tables.in_words(value)),
+    { where = f and errors.position_of(f) })
 end
 
 -- Adds the modules of a plain table, by index from 0 or by key, and those of tables in it.

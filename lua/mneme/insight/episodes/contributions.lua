@@ -392,8 +392,8 @@ function contributions.problem_of(agent, history)
   local first, last = history[1], history[#history]
   if not agent then return "not shown: what a memory contributes is measured by running its agent again, and there is none here" end
   if not next(agent.core.states) then return "this core has no memory" end
-  local x = agent.kind.each and true or agent:distribution(tensor.new { shape = { 1, 1, agent.actions } })
-  if x ~= true and not (x.kl and x.log_prob and x.mode) then return "not shown: the agent's own distribution has no kl, log_prob or mode" end
+  local lacks = agent.kind.own and agent:distribution(tensor.new { shape = { 1, 1, agent.actions } }).lacks or {}
+  if lacks.kl or lacks.log_prob or lacks.mode then return "not shown: the agent's own distribution has no kl, log_prob or mode" end
   if first.step ~= 0 or last.step ~= #history - 1 then return "not shown: not every step of this episode is known" end
   for _, entry in ipairs(history) do
     if not entry.observation then return "not shown: observations of this size are not kept for every step" end
