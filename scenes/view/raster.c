@@ -42,7 +42,7 @@ void mn_raster_free(mn_raster *r) {
 const uint8_t *mn_raster_pixels(const mn_raster *r) { return r->pixels; }
 
 static inline int clamp(float v, int lo, int hi) {
-  return v <= (float)lo ? lo : v >= (float)hi ? hi : (int)v;
+  return !(v > (float)lo) ? lo : v >= (float)hi ? hi : (int)v;      /* lo, too, where it is not a number */
 }
 
 /* The pixels that the box x0..x1, y0..y1 touches inside the picture. */

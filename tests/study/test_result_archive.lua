@@ -275,6 +275,9 @@ end)
 
 t.test("measure is for runs of another experiment, and gives finite numbers", function()
   t.fails(function() mn.study { run = function() end, measure = function() end } end)
+  for key, value in pairs { [2] = 4, quik = 3, [0] = 1 } do          -- seeds says how many, and lists none
+    t.raises(function() mn.study { run = function() end, seeds = { 3, [key] = value } } end, "seeds%[" .. key .. "%]")
+  end
   local bad = write("bad.lua", files.read(learned):gsub("return denominators.ask%b()", "return { x = 0 / 0 }"))
   local status, said = mneme(("sweep %s estimate=0 jobs=1 attempts=1 steps=512 run=%s"):format(bad, path "bad"))
   t.eq(status, 1) t.ok(said:find "x = nan, expected a finite number", said)

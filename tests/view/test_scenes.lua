@@ -285,6 +285,27 @@ t.test("text: its width, its ellipsis, and bytes that are not UTF-8", function()
   paint({ draw = function(v) v:text("\255\192\128 caf\195\169 \226\130", 5, 20, 13) end }, {}, 200, 40)
 end)
 
+t.test("whatever numbers, bytes and things that are none a scene draws with, the page is painted or the call refused", function()
+  local odd = { 0, -1, 0.01, 5, 100, 1e9, -1e9, 3e38, -3e38, 1e300, 0 / 0, 1 / 0, -1 / 0 }
+  local texts, calls = { "", "a", "\128\128", "\237\160\128 \255", ("x"):rep(300) }, 0
+  local function any(list) return list[math.random(#list)] end
+  local function n() return any(odd) end
+  local function box() return { x = n(), y = n(), w = n(), h = n() } end
+  local draws = { function(v) v:rect(n(), n(), n(), n(), n()) end, function(v) v:disc(n(), n(), n()) end, function(v) v:frame(n(), n(), n(), n(), nil, n()) end,
+    function(v) v:line(n(), n(), n(), n(), nil, n()) end, function(v) v:triangle(n(), n(), n(), n(), n()) end, function(v) v:fit(any(texts), n(), n()) end,
+    function(v) v:text(any(texts), n(), n(), n(), nil, any { "left", "center", "right" }, n()) end, function(v) v:card(box(), any(texts), any(texts)) end,
+    function(v) v:heat(box(), n(), n(), any { false, ffi.new "float[4]", {} }, n(), n()) end, function(v) mn.ui.hatch(v, n(), n(), n(), n()) end,
+    function(v) v:image(box(), n(), n(), any { false, "abc", ffi.new "uint8_t[9]" }) end, function(v) v:append(any { false, v.shapes, {} }, box()) end }
+  math.randomseed(7)
+  for _ = 1, 60 do
+    paint({ draw = function(v)
+      for _ = 1, 40 do calls = calls + (pcall(any(draws), v) and 1 or 0) end
+      v:line(-3e38, 0, 3e38, 0.01) v:triangle(3e38, 9, 3e38, 3e38, 0)
+    end }, {}, 64, 48)
+  end
+  t.ok(calls > 1000, calls .. " calls drew")
+end)
+
 t.test("a text that is none is an error of the scene", function()
   for _, bad in ipairs { function(v) v:text(nil, 5, 5, 13) end, function(v) v:text_width(nil, 13) end,
     function(v) v:text(3, 5, 5, 13) end, function(v) v:card(v.box) end } do

@@ -67,9 +67,14 @@ function methods:within(box, draw)
   self.box, self.unit, self.edge = outer, unit, edge
 end
 
+-- What the engine reads in C's memory; an array says how many bytes it has, a pointer does not.
+local function need(what, value, bytes)
+  if type(value) == "cdata" and value ~= nil and (ffi.sizeof(value) >= bytes or tostring(ffi.typeof(value)):find "%*") then return end
+  errors.raise(("scene: %s is %s, expected memory of C of %s bytes or more"):format(what, tostring(value), tostring(bytes)))
+end
+
 local function add(self, kind, color, x, y, w, h, data)
-  C.mn_canvas_add(shapes_of(self), kind, color or self.theme.text, x, y, w, h)
-  if data then C.mn_canvas_data(shapes_of(self), data) end
+  if C.mn_canvas_add(shapes_of(self), kind, color or self.theme.text, x, y, w, h) == 0 and data then C.mn_canvas_data(self.shapes, data) end
 end
 
 ---A filled rectangle.
@@ -97,9 +102,7 @@ function methods:disc(x, y, radius, color) add(self, DISC, color, x, y, radius, 
 ---@param h number
 ---@param color integer?
 ---@param thick number? pixels; nil: view.unit
-function methods:frame(x, y, w, h, color, thick)
-  add(self, FRAME, color, x, y, w, h, thick or self.unit)
-end
+function methods:frame(x, y, w, h, color, thick) add(self, FRAME, color, x, y, w, h, thick or self.unit) end
 
 ---A straight line.
 ---@param x0 number
@@ -108,9 +111,7 @@ end
 ---@param y1 number
 ---@param color integer?
 ---@param thick number? pixels; nil: view.unit
-function methods:line(x0, y0, x1, y1, color, thick)
-  add(self, LINE, color, x0, y0, x1, y1, thick or self.unit)
-end
+function methods:line(x0, y0, x1, y1, color, thick) add(self, LINE, color, x0, y0, x1, y1, thick or self.unit) end
 
 ---A filled triangle in a box, pointing right.
 ---@param x number
@@ -203,7 +204,7 @@ function methods:fit(text, size, room)
   if #text <= most and self:text_width(text, size) <= room then return text end
   text = text:sub(1, math.max(0, most)):gsub("[\192-\255][\128-\191]*$", "")
   while #text > 0 do
-    text = text:gsub("[%z\1-\127\192-\255][\128-\191]*$", "")    -- one character, however many bytes
+    text = text:gsub(".[\128-\191]*$", "")          -- one character, however many bytes; UTF-8 or not
     local short = text:gsub("%s+$", "") .. "…"
     if self:text_width(short, size) <= room then return short end
   end
@@ -232,6 +233,7 @@ end
 ---  nil: row and column; false: nothing is shown there
 function methods:heat(box, rows, cols, values, lo, hi, map, name)
   if box.w < 1 or box.h < 1 then return end
+  need("what a heat map shows", values, 4 * rows * cols)
   if lo - lo ~= 0 or hi - hi ~= 0 then lo, hi = 0, 1 end
   if name ~= false then
     self:tip(box, { rows = rows, cols = cols, values = values, lo = lo, hi = hi, steady = true, words = function(row, col)
@@ -251,6 +253,7 @@ end
 ---@param rgb ffi.cdata* uint8_t[rows * cols * 3]
 function methods:image(box, rows, cols, rgb)
   if box.w < 1 or box.h < 1 then return end
+  need("a picture", rgb, 3 * rows * cols)
   engine.check(C.mn_canvas_image(shapes_of(self), box.x, box.y, box.w, box.h, rows, cols, rgb))
 end
 
@@ -261,6 +264,7 @@ local bounds = ffi.new "float[4]"
 ---@param box table { x, y, w, h }
 ---@return function place (x, y) of it -> x, y on this page, and the scale
 function methods:append(other, box)
+  need("a drawing", other, 1)
   local from = C.mn_canvas_count(shapes_of(self))
   engine.check(C.mn_canvas_append(shapes_of(self), other, box.x, box.y, box.w, box.h, canvas_labels.least(self)))
   canvas_labels.appended(self, from)
@@ -325,9 +329,7 @@ end
 ---@param x number
 ---@param y number
 ---@return integer?
-function methods:panel_at(x, y)
-  return self.full or (at_point(self.panels, #self.panels, x, y, function(_, n) return n end))
-end
+function methods:panel_at(x, y) return self.full or (at_point(self.panels, #self.panels, x, y, function(_, n) return n end)) end
 
 ---A number as a reader wants it: "−0.413", "1.2M".
 ---@param x number

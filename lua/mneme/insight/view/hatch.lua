@@ -12,7 +12,7 @@ local GAP = 7                      -- between two lines
 return function(view, x, y, w, h, striped)
   local u, ink = view.unit, striped and view.theme.grid or canvas.fade(view.theme.dim, 0.5)
   if not striped then view:rect(x, y, w, h, view.theme.grid) end
-  for d = GAP * u / 2, w + h, GAP * u do
+  for d = GAP * u / 2, math.min(w + h, view.width + view.height), GAP * u do
     local x0, y0 = math.max(0, d - h), math.min(d, h)
     local x1, y1 = math.min(d, w), math.max(0, d - w)
     view:line(x + x0, y + y0, x + x1, y + y1, ink, striped and 2.5 * u or u)

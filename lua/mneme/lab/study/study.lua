@@ -36,9 +36,10 @@ local known = { title = "string", question = "string", of = "string", jobs = "nu
 local function check(spec)
   if type(spec) == "table" and type(spec.seeds) == "number" then spec.seeds = { spec.seeds } end
   declaration(spec, known, "a study")
-  if (spec.run == nil) == (spec.of == nil) then
-    errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment"
+  for key in pairs(spec.seeds or {}) do
+    if not ({ true, quick = true, full = true })[key] then errors.raise(("study: seeds[%s], expected { how many, quick =, full = }"):format(tostring(key))) end
   end
+  if (spec.run == nil) == (spec.of == nil) then errors.raise "study: expected either run = function(cfg) ... end or of = the name of an experiment" end
   if spec.jobs then errors.whole("study", "jobs is", spec.jobs, 1, {}) end
   if spec.measure and not spec.of then errors.raise "study: measure goes with of = the name of an experiment; run can measure itself" end
   if spec.tune then require("mneme.lab.study.tuning").check(spec.tune) end
