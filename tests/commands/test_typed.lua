@@ -54,7 +54,7 @@ local typed = {
   { "probe runs/demo target=cue", "write facts=NAME" }, { "eval runs/demo checkpoint=first", "RUN/checkpoints" },
   { "help how do I load it", "mneme help docs" }, { "sweep demo seeds=1 seed=1,2", "expected one of them" },
   { "run T-Maze", "did you mean 'tmaze'" }, { "run memory-length", "run train env=NAME: memory_chain" },
-  { "eval step", "step: there is no such run %(the newest is runs/demo" },
+  { "eval runs/demo/runs/core=gru,seed=1", "no such run %(the newest is" }, { "eval step", "step: there is no such run %(the newest is runs/demo" },
   { "eval latest", "did you mean the newest, runs/demo" }, { "run resume=latest", "did you mean the newest, runs/demo" },
   { "eval runs/demo/checkpoints/step-2048.safetensors", "did you mean runs/demo checkpoint=2048" },
   { "view runs/demo/checkpoints", "did you mean runs/demo%?" }, { "eval runs/demo/metrics.jsonl", "did you mean runs/demo%?" },

@@ -46,7 +46,7 @@ local function missing(word, beside)
     local n = each:sub(1, #name + 1) == name .. "-" and tonumber(each:sub(#name + 2):match "^%d+$")
     if n and n > last then near, last = each, n end
   end
-  local argument = word:find "[^,],+[^,]" and "several are written apart: " .. word:gsub(",+", " ") or beside and did_you_mean.hint("setting of runs", word)
+  local argument = word:find "^[^=]+,[^=]+$" and "several are written apart: " .. word:gsub(",+", " ") or beside and did_you_mean.hint("setting of runs", word)
   local newest = not near and names[1] and require("mneme.commands.run_list").rows "runs"[1]
   newest = newest and terminal.shell_quote(newest.path)
   errors.usage(word .. ": there is no such run", near and "did you mean runs/" .. near .. "?" or argument
