@@ -34,6 +34,7 @@ return mn.study {
       if both then ffi.C.kill(ffi.C.getpid(), 9) end
     end
     if cfg.lr > 0.1 then error "this rate is broken" end
+    if cfg.kind == "returns" then return { mean_return = cfg.lr } end
     local x, wave = math.log(cfg.lr) / math.log(10), math.sin(1e4 * cfg.lr + 12.9898 * cfg.seed) * 43758.5453
     return { score = math.exp(-(x + 2.5) ^ 2) * (cfg.core == "gru" and 1 or 0.5) + 0.1 * (wave - math.floor(wave)), other = x }
   end,
@@ -120,6 +121,8 @@ t.test("a folder has one tuning; what cannot be tuned is said before the first t
   refused("sweep toy.lua lr=1..2 budget=10 seeds=1003..1004 run=new", "seed 1003 is one of the tuning's, which are 1001 to 1010")
   refused("sweep toy.lua lr=1e-3..1:log budget=4 by=othr estimate=0 run=new", "by=othr: the trials measure other, score")
   t.ok(not files.is_folder(path "new/runs") or #files.list(path "new/runs") == 0)
+  t.ok(mneme("sweep toy.lua core=gru kind=returns lr=1e-5..1e-3 budget=2x20 estimate=0 run=returns"):find "no trial has a score.-by=mean_return")
+  marks()
 end)
 
 t.test("a study that tunes: trials first, then its own seeds with what was picked", function()

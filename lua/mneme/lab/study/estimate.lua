@@ -93,8 +93,7 @@ function estimate.of(runs, path, o)
       return chosen[at]
     end,
     none_left = function() return at > #chosen end,
-    log = function(kind) return place(kind) .. "/log.txt" end,
-    run = function(kind) return try(kind, path, place(kind)) end,
+    log = function(kind) return place(kind) .. "/log.txt" end, run = function(kind) return try(kind, path, place(kind)) end,
     ended = function(kind, about)
       local file = place(kind) .. "/tried.json"
       model_sizes.read(parameters, { kind.run }, function() return place(kind) .. "/run" end)

@@ -216,7 +216,8 @@ function Tuning:pick()
       for _, score in ipairs(p.scores) do any = any or score ~= false end
     end
     if not any then
-      errors.fail(("tune: %s: no trial has a %s; the first one's log is %s/log.txt"):format(point.name, self.by, point.proposals[1].runs[1].path))
+      errors.fail(("tune: %sno trial has a %s; the first one's log is %s/log.txt"):format(point.name:gsub("(.)$", "%1: "), self.by,
+        point.proposals[1].runs[1].path), self.by == "score" and "by=mean_return, where an environment declares no score" or nil)
     end
     local picks = tables.map(tuning_schedule.best(self.plan, point.proposals), function(entry)
       return { setting = entry.id, values = entry.values, mean = (self.minimise and -1 or 1) * entry.mean, seeds = #entry.scores }
