@@ -83,7 +83,7 @@ memory: the last M inputs of every layer, and the last layer's output; no gradie
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, memory = 128, sees = "memory",
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  choices = { flow = { gtrxl = true, residual = true }, sees = { memory = true, rollout = true } }, counts = { memory = 1 }, older = { sees = "rollout" },
+  choices = { flow = { gtrxl = true, residual = true }, sees = { memory = true, rollout = true } }, counts = { memory = 1 },
   build = function(cfg)
     if cfg.d_model % 2 ~= 0 then
       errors.raise(("core gtrxl: d_model = %g, expected an even number: positions are pairs of sine and cosine"):format(cfg.d_model),

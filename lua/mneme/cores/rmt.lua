@@ -71,7 +71,7 @@ return {
     d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_head = 64, d_ffn = 128, mem_slots = 4, segment = 16, sees = "memory",
     flow = "gtrxl", embed_act = "relu", ln_eps = 1e-6, reset = true,
   },
-  choices = { sees = { memory = true, rollout = true } }, counts = { mem_slots = 1, segment = 1 }, older = { sees = "rollout" },
+  choices = { sees = { memory = true, rollout = true } }, counts = { mem_slots = 1, segment = 1 },
   build = function(cfg)
     local embed = nn.linear(cfg.d_in, cfg.d_model, { act = cfg.embed_act })
     local stack, params, weights = layers(cfg)

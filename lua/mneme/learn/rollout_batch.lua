@@ -374,8 +374,6 @@ function M:restored(checkpoint)
   if self.normaliser then self.normaliser:restored(self) end
   self.finished:restore(checkpoint.counters.episodes, checkpoint.path, checkpoint.tensors.episodes)
   self.step = checkpoint.step
-  local told = self.agent.core.as_trained
-  if told and ranks.rank == 0 then terminal.note(("mneme: %s: %s"):format(self.cfg.resume, told)) end
 end
 
 return batches

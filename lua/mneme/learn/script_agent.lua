@@ -2,7 +2,6 @@
 -- agents that are defined in the script, which config.json cannot describe.  The learner is made without what only learning needs: its
 -- settings are not checked, its buffers not allocated, `setup` not called, so any num_envs will do.
 local config = require "mneme.runs.config"
-local cores = require "mneme.models.cores"
 local envs = require "mneme.envs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
@@ -47,7 +46,6 @@ function script_agent.script(path, words, settings, field)
     if field == "env" and not learner and rules then made_env = envs.of_file(path, returned, settings_of(words)) end
   end, function(e) return e == TAKEN and e or errors.handler(e) end)
   config.arguments, config.script, envs.override, trainer.instead = arguments, script, nil, nil
-  cores.resume(nil)
   if ok and made_env then return { env = made_env } end
   if learner and learner.cfg then learner_settings.expect(learner.cfg, {}) end          -- it is not made to learn, and reads none
   if not (ok or problem_there == TAKEN or learner) then error(problem_there, 0) end          -- once it has made its learner it learns, by a loop of its own

@@ -219,7 +219,7 @@ end
 ---@param about table from describe
 ---@return Agent
 local function remade(about, env)
-  return agent { env = env, core = cores.new(about.core.name, about.core.config, true, about.core), hidden = about.hidden, head_act = about.head_act,
+  return agent { env = env, core = cores.of_run(about.core), hidden = about.hidden, head_act = about.head_act,
     head_norm = about.head_norm,
     torso = about.torso and setting_types.from_json(about.torso, { "name" }), previous = about.previous, distribution = about.distribution }
 end

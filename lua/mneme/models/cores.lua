@@ -1,8 +1,7 @@
 -- cores.lua -- cores: y, state = core(x, done, state, probe), built by name from lua/mneme/cores/NAME.lua.
 -- A core file returns { doc, source, config = defaults, build = function(cfg, given, lenient) }.  `given` holds the settings
 -- that the user gave; lenient: settings that conflict are ignored.  Optional fields: equations (text, or function(cfg)),
--- choices = { setting = set of words }, counts = { setting = least integer }, older = { setting = value }: with what a stored run was
--- trained that does not name the setting, because it was made before there was one, checked = by what values of it were computed that
+-- choices = { setting = set of words }, counts = { setting = least integer }, checked = by what values of it were computed that
 -- tests/fixtures keep, if they keep some.  `build` returns
 --   module      its parameters (mn.nn)
 --   forward     function(x, done, state, probe, fresh, acting, sense) -> y, state; fresh: the state is the initial one; acting: see acts;
@@ -51,7 +50,6 @@ local ways = {
 ---@field sizes table<string, integer> what the letters of these axes stand for
 ---@field reads string how it reads its memory: see implicit_attention.lua
 ---@field sized table? of a core of a config's settings: what its size was to be (default_core_size.lua)
----@field as_trained string? of a run that was stored before there was a setting: with what it acts, as a sentence
 local Core = {}
 Core.__index = Core
 Core.__tostring = function(self) return tostring(self.module) end
@@ -335,7 +333,7 @@ end
 local function check_settings(name, given) configure(name, definition(name), given) end
 
 -- What a core's file and its build may give, as words: see the top.
-local of_file = "doc source config build equations choices counts older checked preset"
+local of_file = "doc source config build equations choices counts checked preset"
 local of_build = [[module forward acts looks_back d_out states sizes start constants stops claims complexity decomposes cost reads approximates
   decays channels store_all_channels sensitivities no_sensitivities]]
 
@@ -358,43 +356,12 @@ local function check_built(name, core, build)
   end
 end
 
--- { name, config } of the run that the script resumes, as its config.json describes the core; nil: it resumes none.
-local resumed
-
----From now on a core of that name has, for settings that the run does not name since they came later, the values it was trained with.
----@param run_core table? { name, config }; nil: no run is resumed
-local function resume(run_core) resumed = type(run_core) == "table" and type(run_core.config) == "table" and run_core or nil end
-
----Settings that came after a run was stored, with the values that it was trained with.
----@param run_core table { name, config } of its config.json
----@return table<string, any>
-local function since(run_core)
-  local missing = {}
-  for key, value in pairs(definition(run_core.name).older or {}) do
-    if run_core.config[key] == nil then missing[key] = value end
-  end
-  return missing
-end
-
--- The settings with those that the run `stored` does not name; and these as a text, or nil.
-local function as_stored(stored, name, config)
-  if not stored or stored.name ~= name then return config end
-  local older, told = since(stored), {}
-  for key, value in pairs(older) do
-    if config[key] == nil then told[#told + 1] = ("core.%s=%s"):format(key, tostring(value)) end
-  end
-  if #told == 0 then return config end
-  table.sort(told)
-  return tables.merged(older, config), table.concat(told, " ")
-end
-
 ---Build a core: core("agalite", { d_in = 16, eta = 4 }), or core { "agalite", d_in = 16 }.
 ---@param name string|table a name, or the path of a core's file ("mine/core.lua")
 ---@param config table?
 ---@param ignore_unknown boolean? for files that list every key of a family: what does not apply is ignored
----@param stored table? { name, config } of the run that the core is of: settings that it does not name are as it was trained
 ---@return Core
-local function new(name, config, ignore_unknown, stored)
+local function new(name, config, ignore_unknown)
   local sizing
   if type(name) == "table" then
     sizing = sizes.fit and sizes.fit(name, name.d_in, function(c) return c.module end)
@@ -403,8 +370,7 @@ local function new(name, config, ignore_unknown, stored)
   end
   if type(name) ~= "string" then errors.raise("core: expected a name, as in mn.core(\"gru\", { d_in = 16 })") end
   local d = definition(name)
-  local older
-  config, older = as_stored(stored or resumed, name, config or {})
+  config = config or {}
   local cfg = configure(name, d, config, ignore_unknown)
   local core = d.build(cfg, config, ignore_unknown)
   errors.members("core " .. name, d, of_file, d.build)
@@ -412,7 +378,6 @@ local function new(name, config, ignore_unknown, stored)
   if core.reads ~= nil and not ways[core.reads] then
     errors.unknown(("core %s: reads ="):format(name), tostring(core.reads), tables.keys(ways), nil, errors.position_of(d.build))
   end
-  core.as_trained = older and ("made before there was %s: it acts as it was trained, with %s"):format(older:gsub("=%S+", ""), older)
   core.name, core.file, core.config = name:match "([^/]+)%.lua$" or name, name:find "%.lua$" and name or nil, cfg
   for _, key in ipairs { "start", "constants", "stops", "complexity", "claims" } do core[key] = core[key] or {} end
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
@@ -439,18 +404,22 @@ end
 ---@return string? sees nil: there is no choice, or the core's file is gone
 local function stored_sees(run_core)
   if type(run_core) ~= "table" or type(run_core.config) ~= "table" then return nil end
-  if run_core.config.sees then return run_core.config.sees end
-  local ok, missing = pcall(since, run_core)
-  return ok and missing.sees or nil
+  local ok, d = pcall(definition, run_core.name)
+  return run_core.config.sees or ok and (d.choices or {}).sees and "rollout" or nil          -- as all did before there was a choice
 end
+
+---The core of a stored run.
+---@param run_core table { name, config } of a config.json
+---@return Core
+local function of_run(run_core) return new(tostring(run_core.name), tables.merged(run_core.config, { sees = stored_sees(run_core) }), true) end
 
 ---How many steps back the core of a stored run acts on (Core:reach); nil: any number, or the core's file is gone.
 ---@param run_core table? { name, config } of a config.json
 local function stored_reach(run_core)
   if type(run_core) ~= "table" or type(run_core.config) ~= "table" then return nil end
-  local ok, core = pcall(new, tostring(run_core.name), run_core.config, true, run_core)
+  local ok, core = pcall(of_run, run_core)
   return ok and core:reach() or nil
 end
 
 return { new = new, block = block.frame, sizes = sizes, definition = definition, preset = preset, known_words = known_words,
-  check_settings = check_settings, resume = resume, stored_sees = stored_sees, stored_reach = stored_reach }
+  check_settings = check_settings, of_run = of_run, stored_sees = stored_sees, stored_reach = stored_reach }

@@ -270,6 +270,7 @@ local function resume(cfg, schema, given, folder)
     local switch = value == true and "1" or value == false and "0"      -- as debug and profile once were
     stored[key] = setting_types.from_json((key == "debug" or key == "profile") and switch or value, schema[key] and schema[key].default)
   end
+  if setting_types.is_named(stored.core) then stored.core.sees = stored.core.sees or require("mneme.models.cores").stored_sees(info.core) end
   stored.record_every = nil                        -- runs recorded episodes once
   set_all(cfg, schema, stored, folder .. "/config.json")
   return info
@@ -479,7 +480,6 @@ function config.new(defaults, about)
     errors.usage(("device=%s: tensors live on %s already"):format(cfg.device, config.device or "cpu"),
       "mneme run SCRIPT device=" .. cfg.device .. " chooses before the script begins")
   end
-  require("mneme.models.cores").resume(resumed and resumed.core)             -- late: it opens the context
   if sizing then require("mneme.models.default_core_size").want(cfg.core, sizing) end
   engine.check(engine.C.mn_set_threads(engine.ctx, ranks.threads(cfg.threads)))
   engine.check(engine.C.mn_set_precision(engine.ctx, cfg.precision, cfg.emulate))

@@ -466,7 +466,6 @@ function stepper.from_run(folder, options)
     title = agent:title(env), source = ("checkpoint at %s steps"):format(format.grouped(checkpoint.step)) })
   made.steps, made.run = checkpoint.step, folder
   made.choice = options.threads_that_pay and require("mneme.learn.thread_choice").here(function() return made.forwards end)
-  if agent.core.as_trained then terminal.note(("mneme: %s: %s"):format(folder, agent.core.as_trained)) end
   return made
 end
 
