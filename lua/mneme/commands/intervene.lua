@@ -2,18 +2,23 @@
 local lazy = require "mneme.base.lazy"
 local arguments = require "mneme.commands.arguments"
 local options = require "mneme.commands.options"
+local contributions = lazy "mneme.insight.episodes.contributions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local figures = lazy "mneme.insight.figures"
+local files = require "mneme.base.files"
+local json = require "mneme.base.json"
 local intervention_args = lazy "mneme.insight.episodes.intervention_args"
 local interventions = lazy "mneme.insight.episodes.interventions"
 local paired_episodes = lazy "mneme.insight.episodes.paired_episodes"
-local patching = lazy "mneme.commands.patching"
+local patching = lazy "mneme.insight.episodes.patching"
 local stepper = lazy "mneme.insight.episodes.stepper"
 local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
 local stats = lazy "mneme.stats"
 local columns = require("mneme.base.layout").table
 local setting_types = require "mneme.base.setting_types"
+local tables = require "mneme.base.tables"
 
 local intervene = { name = "intervene", doc = "ablate part of a memory, clamp a gate or change the world, and measure the effect on success",
   others = "env", loads = true, draws = "episode k begins with this seed + k, while the environments of eval all draw from one",
@@ -102,6 +107,76 @@ function intervene.report(pairs_of, at)
   return table.concat(out)
 end
 
+-- ---- patch=A:B: which part of episode A's memory, before which step, changes a decision of episode B, and through which other part ----
+
+local LONGEST = 2000               -- steps of an episode
+
+-- A figure of the map.
+local function figure_of(job, title)
+  return job.map:figure(title, ("Rows with an arrow: the change of the first part that reaches step %d through the second alone, the strongest. Cells without "
+    .. "colour move less than %.0f %%."):format(job.decision, 100 * contributions.LITTLE))
+end
+
+-- Every number, row by row: from, step, through ("" for every way), what it does.
+local function numbers(job)
+  local list = {}
+  for r, row in ipairs(job.parts) do
+    for c, step in ipairs(job.map.steps) do list[#list + 1] = tables.merged(job.cells[r][c], { from = row, step = step }) end
+  end
+  for _, path in ipairs(job.paths) do list[#list + 1] = path end
+  return json.array(tables.map(list, function(p)
+    return { from = p.from.word, step = p.step, through = p.through and p.through.word or "", moved = p.loss, probability = p.probability,
+      log_odds = p.log_odds, greedy = p.greedy }
+  end))
+end
+
+local function write_map(job, o, about)
+  if o.out:find "%.json$" then
+    about.values = numbers(job)
+    files.write(o.out, { json.encode(about, " "), "\n" })
+  else figures.export(figure_of(job, ("What episode %d's memory does to step %d of episode %d"):format(o.patch[1], job.decision, o.patch[2])), o.out) end
+  print(o.out)
+end
+
+-- The report of a map: what all of A's memory does at the last column, and the map.
+local function report_of(job, space)
+  local c = #job.map.steps
+  local all = job.cells[1][c]
+  local text = ("with all of that memory before step %d: %s(%s) %.2f → %.2f, %s %+.2f, likeliest %s\n"):format(job.map.steps[c],
+    space.kind == "box" and "density" or "p", space:words(job.action), job.before, all.probability,
+    job.other and "log-odds to " .. space:words(job.other) or "log-probability", all.log_odds, space:words(all.greedy))
+  return text:gsub("%-(%d)", "−%1") .. job.map:table()
+    .. (#job.map.rows > #job.parts and ("A>B: what A changes at step %d through B alone\n"):format(job.decision)
+      or "no path through a single part moves the policy\n")
+end
+
+local function patch(o)
+  local histories, p, outcomes = {}, nil, {}
+  for k = 1, 2 do
+    p = stepper.from_run(o.folder, { num_envs = 1, seed = o.seed + o.patch[k], greedy = o.greedy, best = o.best, checkpoint = o.checkpoint,
+      settings = o.env_settings, seeded = true })
+    histories[k], outcomes[k] = patching.play(p, LONGEST)
+  end
+  if o.decision and o.decision >= #histories[2] then
+    errors.usage(("intervene: decision=%d, and episode %d has %d steps: expected 0 to %d"):format(o.decision, o.patch[2], #histories[2], #histories[2] - 1))
+  end
+  local job = patching.new(p.agent, histories[1], histories[2], { decision = o.decision, at = o.at, every = o.every })
+  job:work()
+  if job.problem then errors.usage("intervene: " .. job.problem) end
+  local space = p.env.action_space
+  print(("%s at %.0f steps: memory of episode %d (%d steps%s) in episode %d (%d steps%s), which did %s at step %d"):format(o.folder, p.steps,
+    o.patch[1], #histories[1], outcomes[1] and (", return %.2f"):format(outcomes[1].ret) or "", o.patch[2], #histories[2],
+    outcomes[2] and (", return %.2f"):format(outcomes[2].ret) or "", space:words(job.action), job.decision))
+  io.stdout:write(report_of(job, space))
+  if o.out then
+    write_map(job, o, { run = o.folder, checkpoint = p.steps, seed = o.seed, memory_of = o.patch[1], episode = o.patch[2], decision = job.decision,
+      action = job.action, other = job.other, actions = json.array(space.names) })
+  end
+  return 0
+end
+
+-- ---- the command ----
+
 -- erase=each at=each is a map of its own: the same words for mneme where; nil: it is none.
 local function words_of_map(o)
   local each = 0
@@ -116,7 +191,7 @@ function intervene.run(o)
   intervene.check(o)
   local num_envs = o.num_envs or math.min(o.episodes, 64)
   arguments.check_run(intervene, o, "to intervene in")
-  if o.patch then return patching.main(o, o.env_settings) end
+  if o.patch then return patch(o) end
   local p = stepper.from_run(o.folder, { num_envs = num_envs, seed = o.seed, greedy = o.greedy, best = o.best,
     checkpoint = o.checkpoint, settings = o.env_settings, threads_that_pay = not o.threads })
   local made = interventions.new(p, o.list)

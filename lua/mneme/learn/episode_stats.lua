@@ -5,8 +5,10 @@
 -- A score that the environment did not give is NaN here, and absent outside; next to others that it gave it counts as 0.
 local ffi = require "ffi"
 local checkpoint_files = require "mneme.runs.checkpoint_files"
+local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local reference_scores = require("mneme.base.lazy") "mneme.envs.reference_scores"
+local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
 
 local WINDOW = 100                 -- episodes behind the running score
@@ -24,8 +26,6 @@ local function zeros(n)
   return list
 end
 
----@param num_envs integer of all ranks
----@return Episodes
 local function new(num_envs)
   return setmetatable({ total = 0, scores = ffi.new("float[?]", WINDOW), returns = ffi.new("float[?]", WINDOW), scored = false,
     count = 0, sum_score = 0, sum_return = 0, sum_length = 0,
@@ -213,4 +213,42 @@ function Episodes:restore(c, path, running)
   if running and not take_running(self, running) then refuse "what runs and waits" end
 end
 
-return new
+-- ---- of all ranks: counted on each of them in the order of a single process, so that scores, and all that depends on them, are the same on every rank ----
+
+local FIELDS = 5                   -- step, environment, score, return, length
+
+---@class SharedEpisodes: Episodes
+local Shared = setmetatable({}, { __index = Episodes })
+Shared.__index = Shared
+
+---An episode of this rank's environment b has ended, in step t of the rollout.
+function Shared:add(t, b, score, ret, length)
+  local row = self.mine + self.ended * FIELDS
+  row[0], row[1], row[2], row[3], row[4] = t, b, score, ret, length
+  self.ended = self.ended + 1
+end
+
+---After a rollout, on every rank.
+function Shared:settle(steps)
+  local most, size = ranks.most(self.ended), ranks.size
+  if most > 0 then
+    local all = ffi.new("float[?]", size * most * FIELDS)
+    for i = self.ended, most - 1 do self.mine[i * FIELDS] = math.huge end          -- none
+    engine.check(engine.C.mn_ranks_gather(engine.ctx, self.mine, all, 4 * most * FIELDS, true))
+    for i = 0, size * most - 1 do
+      local row, first = all + i * FIELDS, math.floor(i / most) * self.num_envs / size
+      if row[0] < math.huge then Episodes.add(self, row[0], first + row[1], row[2], row[3], row[4]) end
+    end
+    self.ended = 0
+  end
+  Episodes.settle(self, steps)
+end
+
+---@param num_envs integer of all ranks
+---@param most integer? of several ranks: episodes that can end on one rank between two calls of settle
+---@return Episodes
+return function(num_envs, most)
+  local self = new(num_envs)
+  if most then setmetatable(self, Shared).mine, self.ended = ffi.new("float[?]", most * FIELDS), 0 end
+  return self
+end

@@ -24,7 +24,6 @@ local progress = require "mneme.base.progress"
 local ranks = require "mneme.tensor.ranks"
 local exact_credit = lazy "mneme.learn.exact_credit"
 local tables = require "mneme.base.tables"
-local episode_stats_mpi = lazy "mneme.learn.episode_stats_mpi"
 local tensor = require "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local trainer = require "mneme.learn.trainer"
@@ -131,7 +130,7 @@ local function share(self, what, env)
   end
   self.first = ranks.rank * self.B
   if ranks.size > 1 then env:keep(self.first, self.B) end
-  self.finished = ranks.size > 1 and episode_stats_mpi(self.num_envs, self.T * self.B) or episode_stats(self.num_envs)
+  self.finished = episode_stats(self.num_envs, ranks.size > 1 and self.T * self.B or nil)
 end
 
 ---Make a learner of a class.

@@ -15,7 +15,6 @@ local optim = require "mneme.tensor.optim"
 local plan = require "mneme.tensor.plan"
 local format = require("mneme.base.lazy") "mneme.base.format"
 local ranks = require "mneme.tensor.ranks"
-local schedule = require("mneme.runs.learner_settings").schedule
 local tensor = require "mneme.tensor.tensor"
 local trainer = require "mneme.learn.trainer"
 local setting_types = require "mneme.base.setting_types"
@@ -118,7 +117,7 @@ function Supervised:advance()
   self.drawing = false
   if self.weight then weigh(self) end
   self.updates = self.updates + 1
-  self.optimiser:tick(schedule.rate(self, self.updates, step, self.cfg.steps, self.starts, self.each))
+  self.optimiser:tick(learner_settings.schedule.rate(self, self.updates, step, self.cfg.steps, self.starts, self.each))
   if self.learn.recorded then self.learn:run() else self.learn() end
   if self.dataset.carried and self.carry then tensor.keep(self.after, self.state) end
   step = step + self.each

@@ -1,11 +1,56 @@
 -- step_graph.lua -- an agent's step of acting as a graph of primitives: what every form of `mneme export` is written from.
 --   observation, done, states, previous action and reward -> parameters of the policy's distribution, value, states
+local ffi = require "ffi"
+local op_binding = require "mneme.tensor.op_binding"
 local errors = require "mneme.base.errors"
+local plan = require "mneme.tensor.plan"
 local primitives = require "mneme.portable.primitives"
 local tensor = require "mneme.tensor.tensor"
-local trace = require "mneme.portable.trace"
 
 local step_graph = {}
+
+local handle = ffi.typeof "mn_tensor"
+
+-- A tensor's name while it lasts.
+local function key_of(t) return t.slot .. ":" .. t.gen end
+
+-- The ops that f, a function of leaves, applies while a plan records it: calls { op, signature, given = tensors or false by place, options = numbers
+-- by name (words as words), out = tensors, where }, with leaves = { shape, values } by key of what no call computed, which may be freed before anyone
+-- reads it; and what f gives.
+local function record(f)
+  local calls, made = { leaves = {} }, {}
+  local function keep(t)
+    local key = key_of(t)
+    if made[key] or calls.leaves[key] then return end
+    calls.leaves[key] = { shape = t:shape(), learned = t:wants_grad() }
+    if calls.leaves[key].learned then return end
+    local values, data = {}, t:data()
+    for i = 1, t:size() do values[i] = tonumber(data[i - 1]) end
+    calls.leaves[key].values = values
+  end
+  local function note(name, signature, given, options, out)
+    local call = { op = name, signature = signature, given = {}, options = {}, out = {}, where = errors.position() }
+    for i = 1, #signature.inputs do
+      local t = given[i - 1]
+      call.given[i] = t.gen ~= 0 and handle(t.slot, t.gen) or false
+      if call.given[i] then keep(call.given[i]) end
+    end
+    for i, o in ipairs(signature.options) do call.options[o.name] = o.words and o.words[options[i - 1] + 1] or options[i - 1] end
+    for i = 1, #signature.outputs do
+      call.out[i] = handle(out[i - 1].slot, out[i - 1].gen)
+      made[key_of(call.out[i])] = true
+    end
+    calls[#calls + 1] = call
+  end
+  local recorded = plan(function() return tensor.off_tape(f) end)
+  local before = op_binding.tracing
+  op_binding.tracing = note
+  local results = { pcall(recorded) }
+  op_binding.tracing = before
+  if not results[1] then error(results[2], 0) end
+  calls.plan = recorded                        -- keeps what was computed
+  return calls, { unpack(results, 2, 12) }
+end
 
 local function lowering()
   require "mneme.portable.memory_lowering"
@@ -62,17 +107,17 @@ end
 
 local function graph_of(agent, B)
   local ops, of = lowering(), leaves(agent, B)
-  local calls, results = trace.record(function() return agent:act(of.x, of.done, of.state, nil, of.previous) end)
+  local calls, results = record(function() return agent:act(of.x, of.done, of.state, nil, of.previous) end)
   local graph, values, parameters = primitives.graph(), {}, {}
   graph.calls = calls                          -- keeps what was computed, which `folded` reads
-  for name, t in pairs(agent.module:state_dict()) do parameters[trace.key(t)] = name end
+  for name, t in pairs(agent.module:state_dict()) do parameters[key_of(t)] = name end
 
   local space = agent.observation_space
   graph.inputs, graph.outputs = {}, {}
   local function input(name, leaf, shape, about)
     local v = primitives.input(graph, name, shape)
     graph.inputs[#graph.inputs + 1] = { name = name, value = v, about = about }
-    return v, leaf and trace.key(leaf)
+    return v, leaf and key_of(leaf)
   end
   local v, key = input("observation", of.x, { B, unpack(space.shape) }, "as the environment gives it")
   values[key] = normalised(agent, v):unsqueeze(0)
@@ -103,7 +148,7 @@ local function graph_of(agent, B)
 
   local produced = {}                          -- outputs by key: the call
   local function value_of(t)
-    local k = trace.key(t)
+    local k = key_of(t)
     if not values[k] and produced[k] then
       errors.fail(("export: an output of op %s that this form of export does not know is read%s"):format(produced[k].op,
         produced[k].where and "; it is applied in " .. produced[k].where or ""), "to=agent.safetensors exports the parameters of any agent")
@@ -132,21 +177,21 @@ local function graph_of(agent, B)
       if call.given[k] then x[about.name], given[about.name] = value_of(call.given[k]), call.given[k] end
     end
     local c = { graph = graph, shapes = {}, refuse = refuse, numbers = function(name)
-      if values[trace.key(given[name])].op ~= "constant" then refuse(name .. " is computed") end
-      return values[trace.key(given[name])].list
+      if values[key_of(given[name])].op ~= "constant" then refuse(name .. " is computed") end
+      return values[key_of(given[name])].list
     end }
     for k, t in ipairs(call.out) do c.shapes[k] = t.gen ~= 0 and t:shape() or nil end
     local first = #graph.nodes + 1
     local made = { lower(x, call.options, c) }
     if graph.nodes[first] then graph.nodes[first].note = call.op end
     for k, t in ipairs(call.out) do
-      produced[trace.key(t)] = call
+      produced[key_of(t)] = call
       if made[k] then
         local want, got = table.concat(c.shapes[k], ","), table.concat(made[k].shape, ",")
         if want ~= got and call.op ~= "rmt" then
           errors.fail(("export: the lowering of %s gives output %d as [%s], expected [%s]"):format(call.op, k, got, want))
         end
-        values[trace.key(t)] = made[k]
+        values[key_of(t)] = made[k]
         made[k].computed = t
       end
     end

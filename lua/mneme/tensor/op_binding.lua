@@ -10,7 +10,7 @@ local C, check, ctx = engine.C, engine.check, engine.ctx
 
 local handle = ffi.typeof "mn_tensor"
 
-local binding = { noting = nil, tracing = nil }      -- called before each op, see op_locations.lua; after it, see portable/trace.lua
+local binding = { noting = nil, tracing = nil }      -- called before each op, see op_locations.lua; after it, see portable/step_graph.lua
 
 ---A value in words, for errors.
 local function describe(x)

@@ -204,7 +204,7 @@ local function check_rows(o)
   return T
 end
 
--- One row without recording the body, for portable/trace.lua, which notes the ops that it applies.
+-- One row without recording the body, for portable/step_graph.lua, which notes the ops that it applies.
 local function one_row(body, o)
   local function each(x, f)
     local list = flatten("recur", x, {})

@@ -17,9 +17,7 @@ local study_folder = require "mneme.lab.study.study_folder"
 local result_archive = require "mneme.lab.study.result_archive"
 local html = require "mneme.lab.reports.page.html"
 local archive_study = require "mneme.lab.reports.archive_study"
-local report_memory = require "mneme.lab.reports.report_memory"
 local report_method = require "mneme.lab.reports.report_method"
-local next_step = require("mneme.base.terminal").next_step
 local format = require "mneme.base.format"
 local plain_runs = require "mneme.lab.reports.plain_runs"
 local provenance = require "mneme.lab.study.provenance"
@@ -190,7 +188,7 @@ local function compose(study, source, options)
   report_results.published(out, study, spec, texts.published_values)
   part(3, "numbers")
   report_results.write(out, study, spec)
-  filled(3, "remembers", function() report_memory.write(out, study) end)
+  filled(3, "remembers", function() report_results.memory(out, study) end)
   write "beyond"
   part(2, "method")
   write("model", 3, report_method.model)
@@ -363,7 +361,7 @@ local function write_report(o)
     local made = report.write(to, study, { unsound = unsound(study) }, { beside = false })
     print(to)
     write_figures(o, made)
-    next_step.say { #o.paths > 1 and "compare" or "view", unpack(o.paths) }
+    terminal.next_step.say { #o.paths > 1 and "compare" or "view", unpack(o.paths) }
     return 0
   end
   local source = source_of(o, study)
@@ -379,7 +377,7 @@ local function write_report(o)
     print(("%s: %d runs%s"):format(o.export, n, failed > 0 and (" without the %d that failed, of which a report on this file does not know"):format(failed)
       or ""))
   end
-  if not o.kept then next_step.say { "compare", study.path } end
+  if not o.kept then terminal.next_step.say { "compare", study.path } end
   return 0
 end
 

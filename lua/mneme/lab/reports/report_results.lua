@@ -7,6 +7,12 @@ local figure_references = require "mneme.lab.study.figure_references"
 local aggregate = require "mneme.lab.study.aggregate"
 local stats = require "mneme.stats"
 local shown = require("mneme.insight.figures.text").interval
+local causal_map_file = require "mneme.insight.episodes.causal_map_file"
+local errors = require "mneme.base.errors"
+local files = require "mneme.base.files"
+local memory_story = require "mneme.insight.episodes.memory_story"
+local trusted_code = require "mneme.base.trusted_code"
+local terminal = require "mneme.base.terminal"
 local report_strings = require "mneme.lab.reports.report_strings"
 local grid = require "mneme.lab.study.grid"
 local search_space = require "mneme.lab.search.search_space"
@@ -167,6 +173,38 @@ function results.tuning(out, study, spec, heading)
   out:table(texts.head, rows)
   local crowded = search_space.crowded(t.ranges, tables.map(tuned.points, function(point) return point.picks[1].values end))
   if crowded[1] then out:paragraphs(texts.crowded:format(table.concat(crowded, "; "))) end
+end
+-- ---- the memory: what the stored map of one says, of the best run that has one, in the sentences of `mneme where` ----
+
+-- The sentences of a run's maps; nil where that of erasing does not go over all steps.
+local function told(path)
+  local function stored(test)
+    local map = causal_map_file.of_run(path, { test = test })
+    return map.coarse and { map = map, cells = map:view().cells } or nil
+  end
+  local kept = stored "erase"
+  if not kept then return nil end
+  local what = memory_story.what(kept.map.carrier.env)
+  local sentences, lost = memory_story.sentences(kept, memory_story.fails(kept.map) and stored "hold" or nil, what)
+  if not lost then sentences = memory_story.sentences(kept, nil, what) end            -- why no part lost it, readings would have to say
+  return table.concat(sentences, " "), #kept.map.outcomes
+end
+
+---Adds the sentences to a page; nothing where no run keeps a map of its memory.  An imported run has no map: its checkpoints are elsewhere.
+function results.memory(out, study)
+  local best, score
+  for _, run in ipairs(study.runs) do
+    local m = run.metrics or {}
+    local x = m.fresh_score or m.score or m.mean_return or -math.huge
+    if run.path and not run.kept and #files.list(run.path .. "/where") > 0 and (not best or x > score) then best, score = run, x end
+  end
+  if not best then return end
+  local before = trusted_code.folder
+  local ok, text, episodes = xpcall(told, errors.handler, best.path)
+  trusted_code.folder = before
+  if ok and text then out:paragraphs(report_strings.remembers_of:format(best.name, episodes, text))
+  elseif not ok and text.silent then error(text, 0)
+  elseif not ok then terminal.note(("mneme: warning: nothing of the memory of %s in the report: %s"):format(best.name, tostring(text))) end
 end
 
 return results

@@ -21,13 +21,72 @@ local ranks = require "mneme.tensor.ranks"
 local resources = require "mneme.runs.resources"
 local runs = require "mneme.runs.run"
 local declaration = require "mneme.lab.study.declaration"
-local study_about = require "mneme.lab.study.study_about"
+local parse_seeds = require "mneme.runs.parse_seeds"
 local terminal = require "mneme.base.terminal"
 local script = require "mneme.runs.script"
 local setting_types = require "mneme.base.setting_types"
 local registry = require "mneme.base.registry"
 
 local study = { of_sweep = false }           -- of_sweep: this process runs the points of a sweep, each in turn
+
+-- ---- what it is before it runs: its axes, how many runs they make, and its claims ----
+
+-- The sizes that a study has: "" and those that its axes, settings or seeds name.
+local function sizes_of(spec)
+  return tables.map({ "", "quick", "full" }, function(size)
+    local has = size == "" or (spec.settings or {})[size] ~= nil or spec.seeds[size] ~= nil
+    for _, axis in pairs(spec.axes) do has = has or axis[size] ~= nil end
+    return has and size or nil
+  end)
+end
+
+-- The values of an axis in a size; "runs, quick=1": what a row of a size is called.
+local function values_of(name, axis, size) return grid.list(name, axis, size ~= "" and size or nil) end
+local function titled(title, size) return title .. (size ~= "" and ", " .. size .. "=1" or "") end
+
+-- How many points, seeds and runs a study has.
+local function count(spec, size)
+  local points = 1
+  for name, axis in pairs(spec.axes) do points = points * #values_of(name, axis, size) end
+  local seeds = #parse_seeds("study", tostring(spec.seeds[size] or spec.seeds[1] or 1))
+  return points * seeds, points, seeds
+end
+
+-- What --help of a study says besides its settings, as rows { title, text }; typed: what the command line names it: that name, or a path.
+local function rows_of(spec, name, typed)
+  local rows = { { "question", spec.question or spec.title } }
+  for _, axis in ipairs(tables.keys(spec.axes)) do
+    local texts = tables.map({ "", "quick", "full" }, function(size)
+      if size ~= "" and not spec.axes[axis][size] then return nil end
+      local labels = tables.map(values_of(axis, spec.axes[axis], size), function(value) return value.label end)
+      return (size ~= "" and size .. "=1: " or "") .. table.concat(labels, ", ")
+    end)
+    rows[#rows + 1] = { "axis " .. axis, table.concat(texts, "; ") }
+  end
+  for _, size in ipairs(sizes_of(spec)) do
+    local all, points, seeds = count(spec, size)
+    rows[#rows + 1] = { titled("runs", size), ("%d: %d point%s x %d seed%s"):format(all, points, points == 1 and "" or "s", seeds, seeds == 1 and "" or "s") }
+  end
+  for i, claim in ipairs(spec.claims or {}) do
+    rows[#rows + 1] = { ("claim %d"):format(i), claim.text .. (claim.source and (" (%s)"):format(claim.source) or "") }
+  end
+  for _, size in ipairs(spec.tune and sizes_of(spec) or {}) do
+    local options, ranges = require("mneme.lab.study.tuning").declared(spec.tune, size ~= "" and size or nil)
+    rows[#rows + 1] = { titled("tuning", size), ("%s: %s trials x steps for each memory, before these runs"):format(table.concat(tables.keys(ranges), ", "),
+      tostring(options.budget)) }
+  end
+  rows[#rows + 1] = { "all runs", ("mneme sweep %s quick=1, which says how long before it starts, then mneme report runs/%s"):format(typed, name) }
+  return rows
+end
+
+-- What `mneme run STUDY` says before it runs one point; nil: there is only one run.
+local function one_of(spec, size, typed)
+  local all, points, seeds = count(spec, size or "")
+  if all < 2 then return nil end
+  return ("this is one point of %d, with one seed of %d; all %d runs: mneme sweep %s%s"):format(points, seeds, all, typed, size and " " .. size .. "=1" or "")
+end
+
+-- ---- its declaration ----
 
 -- What a study may say; those that are texts and tables for the report are read by lab/reports/report.lua.
 local known = { title = "string", question = "string", of = "string", jobs = "number", axes = "table", settings = "table", about = "table", seeds = "table",
@@ -165,7 +224,7 @@ function study.new(spec)
   end
   local survey, called = config.survey, (config.script or ""):match "([^/]*)$":gsub("%.lua$", "")
   local typed = script.is_experiment(called) and called or config.script
-  config.study_rows = config.study_rows or config.arguments and function() return study_about.rows(spec, called, typed) end
+  config.study_rows = config.study_rows or config.arguments and function() return rows_of(spec, called, typed) end
   if survey and not survey.one then
     survey.spec, survey.where, survey.size = spec, errors.position(), size_of(config.arguments)
     local all, own = other_words(spec, config.arguments)
@@ -176,7 +235,7 @@ function study.new(spec)
   elseif config.arguments then
     local words = tables.set(config.arguments)                -- nothing is to say of other points where its help is asked for, or a run is resumed
     local told = study.of_sweep or config.survey or ranks.rank ~= 0 or words["--help"] or words["-h"] or script.setting(config.arguments, "resume")
-    local line = not told and study_about.one_of(spec, size_of(config.arguments), typed)
+    local line = not told and one_of(spec, size_of(config.arguments), typed)
     if line then terminal.note(line) end
     config.arguments = errors.of_command_line(filled_in, spec, config.arguments)
   end
