@@ -64,7 +64,7 @@ t.test("200 runs in less than a second of the processor, and only what has room 
   t.eq(r.v.of, 200)
   t.ok(painter.view.n_spots < 60, painter.view.n_spots)
   t.eq(r.v.playing, false, "it rests")
-  t.ok(r.v.rows[1].differs:find "core.d_model=%d+  core.name=%a+  seed=%d+", r.v.rows[1].differs)
+  t.ok(r.v.rows[1].differs:find "core=%a+  core.d_model=%d+  seed=%d+", r.v.rows[1].differs)
   t.ok(not r.v.rows[1].differs:find "lr=", "what all have is not said")
 end)
 
@@ -146,7 +146,7 @@ t.test("the setting that goes with the score is named first, of the runs that ar
   t.eq(r.v.scored, #r.v.rows)
   t.eq(#r.v.rows, 49)
   for _, row in ipairs(r.v.rows) do t.ok(row.core == "gru" and row.score < 0.5) end
-  for _, e in ipairs(r.v.effects) do t.ok(e.name ~= "core.name", "all have one") end
+  for _, e in ipairs(r.v.effects) do t.ok(e.name ~= "core", "all have one") end
 end)
 
 t.test("an address opens a run of the table, or its filter and order, and nothing else", function()

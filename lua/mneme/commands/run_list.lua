@@ -14,8 +14,9 @@ local format = require "mneme.base.format"
 local metrics_reader = lazy "mneme.runs.metrics_reader"
 local outcome = require("mneme.runs.run_folder").outcome
 local reference_scores = require "mneme.envs.reference_scores"
+local setting_types = require "mneme.base.setting_types"
+local settings_diff = lazy "mneme.lab.study.settings_diff"
 local study_folder = lazy "mneme.lab.study.study_folder"
-local sealed = require("mneme.base.json").sealed
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
@@ -32,9 +33,7 @@ end
 
 -- The files that a process of this machine has locked, by inode; those of other containers are not among them.
 local function locked_files()
-  local f = io.open "/proc/locks"
-  local inodes = tables.found(f and f:read "*a" or "", "WRITE%s+%d+%s+%x+:%x+:(%d+)")
-  if f then f:close() end
+  local inodes = tables.found(errors.text_of "@/proc/locks", "WRITE%s+%d+%s+%x+:%x+:(%d+)")
   return tables.set(tables.map(inodes, function(inode) return tonumber(inode) end))
 end
 
@@ -71,7 +70,7 @@ local function run_row(path, name, locked, here)
   local time = log or lfs.attributes(path .. "/config.json", "modification") or 0
   local info = decoded(files.text(path .. "/config.json"))
   local config = info and info.config
-  if info and (tonumber(info.format) or 0) > sealed.FORMAT then
+  if info and (tonumber(info.format) or 0) > json.sealed.FORMAT then
     return { name = name, path = path, time = time, state = "of a later version" }
   elseif type(config) ~= "table" then return { name = name, path = path, time = time, state = "damaged config.json" } end
   local line = last_line(path)
@@ -100,7 +99,7 @@ end
 local function study_row(path, name)
   local info = decoded(files.text(path .. "/study.json"))
   local row = { name = name, path = path, study = true, time = lfs.attributes(path .. "/study.json", "modification") or 0, state = "damaged study.json" }
-  if info and (tonumber(info.format) or 0) > sealed.FORMAT then row.state = "of a later version" return row
+  if info and (tonumber(info.format) or 0) > json.sealed.FORMAT then row.state = "of a later version" return row
   elseif not info or type(info.runs) ~= "table" then return row end
   local done = 0
   for _, r in ipairs(info.runs) do
@@ -118,9 +117,7 @@ end
 ---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
 ---  set that of the most frequent answer, normalised = the score between no memory (0) and a perfect one (1); nil: not known }
 function run_list.rows(folder)
-  local rows, locked, host = {}, locked_files(), io.open "/proc/sys/kernel/hostname"
-  local here = host and host:read "*l" or ""
-  if host then host:close() end
+  local rows, locked, here = {}, locked_files(), errors.text_of "@/proc/sys/kernel/hostname":match "^[^\n]*"
   local function look(path, name, deeper)
     if files.is_file(path .. "/config.json") then rows[#rows + 1] = run_row(path, name, locked, here)
     elseif files.is_file(path .. "/study.json") and name ~= "" then rows[#rows + 1] = study_row(path, name)
@@ -190,7 +187,15 @@ function run_list.source.rows(folder, words, sort)
     end
     if search_conditions.met(wanted, value, function(word) return r.name:find(word, 1, true) end) then list[#list + 1] = r end
   end
-  return list, #all
+  for _, r in ipairs(list) do
+    r.settings = {}
+    for key, value in pairs(settings_diff.flat(r.config or {})) do r.settings[key] = setting_types.show(value) end
+  end
+  local _, names = settings_diff.divide(tables.map(list, function(r) return r.config and r.settings or nil end))
+  for _, r in ipairs(list) do
+    r.differs = table.concat(tables.map(names, function(key) return r.settings[key] and key .. "=" .. r.settings[key] or nil end), "  ")
+  end
+  return list, #all, names
 end
 
 function run_list.source.curve(path)

@@ -24,7 +24,8 @@ function RunTable:__index(key)
   return inner and inner[key]
 end
 
----@param source table { rows = function(folder, words, sort): the rows that a filter's words fit, and of how many; columns = { { title, sort } ... };
+---@param source table { rows = function(folder, words, sort): the rows that a filter's words fit, of how many, and the settings in which they differ;
+---  columns = { { title, sort } ... };
 ---  cells = function(row): the text of each column; open = function(paths): a viewer of one or several runs side by side;
 ---  curve = function(path): { n, x, y } of the score, nil: none is logged; claims = function(path): { { text, verdict } ... } of a study }
 ---@return RunTable
@@ -35,37 +36,10 @@ local function new(folder, source)
   return self
 end
 
--- Every setting of a run by its name: "core.d_model".
-local function flat(of, before, out)
-  for key, value in pairs(of or {}) do
-    if type(value) == "table" then flat(value, before .. key .. ".", out) else out[before .. key] = tostring(value) end
-  end
-  return out
-end
-
--- Says of each row which of its settings not all rows have; returns which these are.
-local function differ(rows)
-  local all, same, names = {}, {}, {}
-  for i, r in ipairs(rows) do all[i] = flat(r.config, "", {}) end
-  for _, settings in ipairs(all) do
-    for key, value in pairs(settings) do if same[key] == nil then same[key] = value end end
-  end
-  for key, value in pairs(same) do
-    for _, settings in ipairs(all) do if settings[key] ~= value and next(settings) then same[key] = false end end
-    if same[key] == false then names[#names + 1] = key end
-  end
-  table.sort(names)
-  for i, r in ipairs(rows) do
-    local list = {}
-    for _, key in ipairs(names) do list[#list + 1] = all[i][key] and key .. "=" .. all[i][key] or nil end
-    r.differs, r.settings = table.concat(list, "  "), all[i]
-  end
-  return names
-end
-
 function RunTable:read()
-  self.rows, self.of = self.source.rows(self.folder, self.filter, self.sort)
-  local names, scored = differ(self.rows), {}
+  local rows, of, names = self.source.rows(self.folder, self.filter, self.sort)
+  local scored = {}
+  self.rows, self.of = rows, of
   for _, r in ipairs(self.rows) do
     if r.score and (not scored[1] or r.key == scored[1].key) then scored[#scored + 1] = r end          -- scores and returns are not compared
   end
@@ -131,8 +105,7 @@ function RunTable:open(rows)
   end
   local paths, names = {}, {}
   for i, row in ipairs(rows) do paths[i], names[i] = row.path, row.name end
-  local ok, viewer = pcall(self.source.open, paths)
-  if not ok and not errors.is(viewer) then error(viewer, 0) end
+  local ok, viewer = errors.try(self.source.open, paths)
   if not ok then
     self.note = viewer.message
     return
@@ -226,8 +199,7 @@ function RunTable:tick(clock, deadline)
   end
   local study = study_of(self)
   if study and not self.claims[study] and not self.dirty then                  -- the page says first that they are read
-    local ok, list = pcall(self.source.claims, study)
-    if not ok and not errors.is(list) then error(list, 0) end
+    local ok, list = errors.try(self.source.claims, study)
     self.claims[study], self.dirty = ok and list or { problem = list.message }, true
   end
   local trained = false
@@ -253,8 +225,7 @@ end
 local function curves(self, view, box, list)
   local u, theme, lines, far, least, most = view.unit, view.theme, {}, 0, math.huge, -math.huge
   for k, r in ipairs(list) do
-    local ok, s = pcall(self.source.curve, r.path)
-    if not ok and not errors.is(s) then error(s, 0) end
+    local ok, s = errors.try(self.source.curve, r.path)
     if ok and s and s.n > 0 then
       lines[#lines + 1] = { s = s, name = r.name, color = theme[COLORS[k]] }
       far = math.max(far, s.x[s.n])
