@@ -14,7 +14,6 @@ local PROGRAM = "(the program's own files, or a script, which is a program)"
 local SYSTEM = "(what the system says of the machine)"
 local OWN = "(what the same command has just written)"
 local readers = {
-  ["lua/mneme/base/catalogue.lua"] = PROGRAM,
   ["lua/mneme/base/engine.lua"] = PROGRAM,
   ["lua/mneme/base/files.lua"] = "(reads for all others)",
   ["lua/mneme/base/errors.lua"] = PROGRAM,

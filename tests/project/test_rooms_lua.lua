@@ -178,9 +178,9 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 364, base = 3957, commands = 6116, cores = 2031, datasets = 351, envs = 3088, episodes = 4833, figures = 1644, learn = 3508,
-  learners = 753, measure = 2068, models = 6664, portable = 2121, reports = 1992, runs = 2868, search = 291, stats = 1282, study = 4319,
-  tensor = 4986, view = 3478, scenes = 2273, experiments = 2384,
+  attentions = 364, base = 3963, commands = 6101, cores = 2028, datasets = 351, envs = 3071, episodes = 4810, figures = 1642, learn = 3492,
+  learners = 753, measure = 2060, models = 6611, portable = 2107, reports = 1984, runs = 2859, search = 291, stats = 1282, study = 4304,
+  tensor = 4984, view = 3438, scenes = 2273, experiments = 2383,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)

@@ -2,25 +2,17 @@
 -- The lists are not kept by hand: ops and environments come from the engine's registry, the rest from
 -- their folders.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 
-local C = engine.C
 local catalogue = { kinds = { "cores", "attentions", "envs", "datasets", "learners", "ops", "scenes", "experiments" } }
-
-local function text_of(path)
-  local f = io.open(path)
-  local text = f and f:read "*a" or ""
-  if f then f:close() end
-  return text
-end
 
 -- The lines of the comment at the top of a file, without their dashes.
 local function comment_lines(path)
   local lines = {}
-  for line in (text_of(path) .. "\n"):gmatch "(.-)\n" do
+  for line in (errors.text_of("@" .. path) .. "\n"):gmatch "(.-)\n" do
     if not line:find "^%-%-" then break end
     lines[#lines + 1] = line:match "^%-%- ?(.*)"
   end
@@ -54,7 +46,7 @@ end
 -- A line about a file: the comment at its top, or what it returns as doc, or where it lies; it is not run.
 local function line_of(path)
   local text = first_comment(path)
-  local _, doc = text_of(path):match "%f[%w]doc%s*=%s*([\"'])(.-)%1"
+  local _, doc = errors.text_of("@" .. path):match "%f[%w]doc%s*=%s*([\"'])(.-)%1"
   return text ~= "" and text or doc or path .. " (no comment at its top, and no doc)"
 end
 

@@ -23,9 +23,7 @@ local generations = {
   { "x86-64-v3", { "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe" } },
 }
 local function packaged(folder)
-  local f = io.open "/proc/cpuinfo"
-  local flags = (f and f:read "*a":match "\nflags%s*:([^\n]*)" or "") .. " "
-  if f then f:close() end
+  local flags = (errors.text_of "@/proc/cpuinfo":match "\nflags%s*:([^\n]*)" or "") .. " "
   local list = tables.map(generations, function(generation)
     for _, flag in ipairs(generation[2]) do if not flags:find(" " .. flag .. " ", 1, true) then return nil end end
     return folder .. "/glibc-hwcaps/" .. generation[1] .. "/libmneme.so"

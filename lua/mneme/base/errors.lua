@@ -157,6 +157,15 @@ end
 ---Is it an error made here?
 function errors.is(e) return getmetatable(e) == Error end
 
+---As pcall, of users' mistakes alone: another error is raised again.
+---@return boolean ok
+---@return any result what f gives, else the error
+function errors.try(f, ...)
+  local ok, result = pcall(f, ...)
+  if not ok and not errors.is(result) then error(result, 0) end
+  return ok, result
+end
+
 local function explained(e)
   local given = (e == nil or type(e) == "table" and not (getmetatable(e) or {}).__tostring) and tables.in_words(e)
   local message, where, hint = given and "error was given " .. given .. ", expected a text" or tostring(e):gsub("\n.*", ""), nil, nil

@@ -2,11 +2,9 @@
 -- job) a plain line every tenth of the way or every 30 s.  What takes more than ten seconds says how long, after the first second.
 -- It writes to stderr, so that stdout stays free for results, and stays silent once stderr is closed.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local terminal = require "mneme.base.terminal"
 
-local C = engine.C
-ffi.cdef "int isatty(int fd);"
 local progress = {
   into = nil,               -- a file that gets "SHARE SECONDS_LEFT" in place of bars, for the process that started this one
 }

@@ -89,4 +89,12 @@ function registry.load(path)
   return function(...) return errors.call(chunk, ...) end
 end
 
+---What the file of a data set or of an attention returns.
+function registry.definition(kind, name, what)
+  local path = registry.file(kind, name, kind:sub(1, -2))
+  local d = registry.load(path)()
+  if type(d) ~= "table" or not d.build then errors.raise(("%s: %s's file returns { config = ..., build = ... }"):format(path, what)) end
+  return d
+end
+
 return registry

@@ -7,7 +7,6 @@ local envs = lazy "mneme.envs"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
-local next_step = require("mneme.base.terminal").next_step
 local progress = lazy "mneme.base.progress"
 local registry = lazy "mneme.base.registry"
 local script = lazy "mneme.runs.script"
@@ -58,7 +57,7 @@ local function check_core(file, given)
   if not built.complexity.step then print(("measured  complexity: %s multiply-adds, two for each number of the state"):format(built:step_formula())) end
   print(("%s: %d of %d properties hold"):format(settings[1], #properties - wrong, #properties))
   if wrong > 0 and errors.position_of(built.forward):find(settings[1], 1, true) then print("its forward begins at " .. errors.position_of(built.forward)) end
-  if wrong == 0 then next_step.say { "run", "tmaze", "quick=1", "core=" .. settings[1] } end
+  if wrong == 0 then terminal.next_step.say { "run", "tmaze", "quick=1", "core=" .. settings[1] } end
   return wrong == 0 and 0 or 1
 end
 
@@ -82,7 +81,7 @@ local function check_env(name, given)
   io.stdout:flush()
   check_resumable.compare(env, ENV_STEPS, ENV_STEPS)
   print(("ok        %s: saved after %d steps and restored, it goes on alike for %d"):format(name, ENV_STEPS, ENV_STEPS))
-  next_step.say { "run", "train", "env=" .. name }
+  terminal.next_step.say { "run", "train", "env=" .. name }
   return 0
 end
 
@@ -95,7 +94,7 @@ local function check_lua(path, given)
     local plan = sweep.plan({ script = path }, {})
     local study = text:find "mn%.study" and ("study of %d runs, with %d claims"):format(#plan.runs, #(plan.spec.claims or {}))
     print(("ok        %s: a %s"):format(path, study or "script whose settings can be read"))
-    next_step.say { study and "sweep" or "run", path }
+    terminal.next_step.say { study and "sweep" or "run", path }
     return 0
   end
   local own = registry.load(path)()
@@ -153,8 +152,8 @@ function command.run(o)
       status = math.max(status, result.status)
     end
   end
-  if status == 0 and files.is_file(words[1] .. "/config.json") then next_step.say({ "eval", words[1] }, { "view", words[1] })
-  elseif status == 0 then next_step.say { "report", words[1] } end
+  if status == 0 and files.is_file(words[1] .. "/config.json") then terminal.next_step.say({ "eval", words[1] }, { "view", words[1] })
+  elseif status == 0 then terminal.next_step.say { "report", words[1] } end
   return status
 end
 

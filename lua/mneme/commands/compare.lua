@@ -6,9 +6,7 @@ local files = require "mneme.base.files"
 local trusted_code = require "mneme.base.trusted_code"
 local tables = require "mneme.base.tables"
 local study_folder = lazy "mneme.lab.study.study_folder"
-local next_step = require("mneme.base.terminal").next_step
 local reference_scores = lazy "mneme.envs.reference_scores"
-local outcome = require("mneme.runs.run_folder").outcome
 local format = require "mneme.base.format"
 local provenance = lazy "mneme.lab.study.provenance"
 local resources = lazy "mneme.runs.resources"
@@ -16,7 +14,6 @@ local run_folder = lazy "mneme.runs.run_folder"
 local run_sources = lazy "mneme.runs.run_sources"
 local aggregate = lazy "mneme.lab.study.aggregate"
 local settings_diff = lazy "mneme.lab.study.settings_diff"
-local starts = require("mneme.runs.run_folder").starts
 local stats = lazy "mneme.stats"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
@@ -56,11 +53,11 @@ local function guess_of(info, ended)
 end
 
 local function load_run(path, name, together)
-  local ended = outcome.read(path)
+  local ended = run_folder.outcome.read(path)
   local info = run_folder.read_info(path)
   local flat = settings_diff.flat(info.config)
   for _, key in ipairs { "env", "parameters", "commit", "device" } do flat[key] = info[key] end
-  for _, key in ipairs(starts.numeric) do flat[key] = starts.text(info, key) or flat[key] end
+  for _, key in ipairs(run_folder.starts.numeric) do flat[key] = run_folder.starts.text(info, key) or flat[key] end
   local sequences = type(info.sequence_task) == "table" and info.sequence_task.name or nil
   for _, file in ipairs(run_sources.latest(info).source) do flat["code of " .. file.path] = file.checksum end
   local score, fresh = scores_of(path, ended)
@@ -234,7 +231,7 @@ end
 -- The mean curve of a group at the places of a grid; false where not all runs have a value.  One that reached its stop_score keeps its last, as in reports.
 local function mean_curve(g, name, grid)
   local line, list, stopped = {}, {}, {}
-  for _, r in ipairs(g.runs) do list[#list + 1], stopped[r.curves[name] or r] = r.curves[name], (outcome.read(r.path) or {}).ended == "stop_score" end
+  for _, r in ipairs(g.runs) do list[#list + 1], stopped[r.curves[name] or r] = r.curves[name], r.stopped end
   for k, x in ipairs(grid) do
     local sum, n = 0, 0
     for _, c in ipairs(list) do
@@ -358,10 +355,10 @@ function compare.run(o)
   local text, warning = compare.text(paths, o)
   if warning then terminal.note("mneme: warning: " .. warning) end
   io.stdout:write(text)
-  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then next_step.say { "report", paths[1] }
+  if #paths == 1 and files.is_file(paths[1] .. "/study.json") then terminal.next_step.say { "report", paths[1] }
   elseif #paths == 2 and not files.is_file(paths[1] .. "/study.json") and not files.is_file(paths[2] .. "/study.json") then
-    next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })
-  else next_step.say { "view", files.is_file(paths[1] .. "/study.json") and "RUN" or paths[1] } end
+    terminal.next_step.say({ "view", unpack(paths) }, { "diff", unpack(paths) })
+  else terminal.next_step.say { "view", files.is_file(paths[1] .. "/study.json") and "RUN" or paths[1] } end
   return 0
 end
 

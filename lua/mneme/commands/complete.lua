@@ -2,7 +2,6 @@
 -- A completion that ends with = needs a value.  They come from what commands declare, a script's settings, and the
 -- folders of experiments, environments, cores and runs.
 local catalogue = require "mneme.base.catalogue"
-local commands = require("mneme.commands.options").commands
 local files = require "mneme.base.files"
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
@@ -65,8 +64,8 @@ local function values_for(key, entry, option)
 end
 
 local function offers(words)
-  if #words < 2 then return commands.names end
-  local command = commands.find(words[1])
+  if #words < 2 then return options.commands.names end
+  local command = options.commands.find(words[1])
   if not command then return {} end
   if command.part and #words > 2 then command = command.part(words[2]) or command end
   local own = options.by_name(command)

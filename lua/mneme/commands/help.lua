@@ -5,17 +5,15 @@ local lazy = require "mneme.base.lazy"
 local api = lazy "mneme.commands.api"
 local encoder_attention = lazy "mneme.models.encoder_attention"
 local catalogue = require "mneme.base.catalogue"
-local commands = require("mneme.commands.options").commands
 local cores = lazy "mneme.models.cores"
 local core_setting_docs = lazy "mneme.models.core_setting_docs"
 local nn = lazy "mneme.tensor.nn"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local envs = lazy "mneme.envs"
 local files = lazy "mneme.base.files"
 local reference_scores = lazy "mneme.envs.reference_scores"
 local did_you_mean = require "mneme.base.did_you_mean"
-local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -29,7 +27,6 @@ local tensor = lazy "mneme.tensor.tensor"
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 
-local C = engine.C
 local columns = layout.columns
 local function fold(text) return terminal.fold(text, terminal.width()) end
 local function prose(path) return layout.prose(catalogue.prose(path)) end
@@ -70,7 +67,7 @@ local kinds_of = { core = "cores", experiment = "experiments", environment = "en
 ---@return string?
 function help.meaning(kind, name)
   if kind == "core setting" then return core_setting_docs[name] end
-  if kind == "command" then return (commands.find(name) or {}).doc end
+  if kind == "command" then return (options.commands.find(name) or {}).doc end
   for _, thing in ipairs(kinds_of[kind] and catalogue.list(kinds_of[kind]) or {}) do
     if thing.name:gsub("%-v%d+$", "") == name then return thing.doc end
   end
@@ -429,7 +426,7 @@ function help.show(topic, kind, words) io.stdout:write(help.text(topic or "confi
 
 ---What `mneme help` says without a topic.
 function help.overview()
-  local rows = tables.map(commands.all(), function(c) return { (options.usage(c):gsub("^mneme ", ""):gsub(" %[key=value ...%]", "")), c.doc } end)
+  local rows = tables.map(options.commands.all(), function(c) return { (options.usage(c):gsub("^mneme ", ""):gsub(" %[key=value ...%]", "")), c.doc } end)
   return layout.prose("mneme " .. require "mneme.base.version" .. ": a research sandbox for memory in agents") .. "\nusage: mneme COMMAND [key=value ...]\n\n"
     .. columns(rows, 34) .. "\n" .. columns { { "mneme help COMMAND", "explains a command" },
       { "mneme help TOPIC", "explains a core, environment, op, experiment, scene or setting: mneme help gate" },
@@ -442,7 +439,7 @@ function help.names_code(words)
 end
 
 local pages = { man = function() return require("mneme.commands.man").page() end, api = function() return api.page() end,
-  commands = function() return options.markdown(commands.all()) end }
+  commands = function() return options.markdown(options.commands.all()) end }
 
 ---What `mneme help` makes besides pages.
 ---@return Command?
@@ -458,10 +455,10 @@ function help.run(o)
   if section then io.stdout:write(fold(section))
   elseif #words == 0 then
     io.stdout:write(help.overview())
-    return next_step.say("run demo", "list")
+    return terminal.next_step.say("run demo", "list")
   elseif help.part(words[1]) then return require("mneme.commands.arguments").run(help.part(words[1]), { unpack(words, 2) })
   elseif pages[words[1]] then io.stdout:write(pages[words[1]]())
-  elseif commands.find(words[1]) then io.stdout:write(fold(options.page(commands.find(words[1]))))
+  elseif options.commands.find(words[1]) then io.stdout:write(fold(options.page(options.commands.find(words[1]))))
   elseif help.named[words[1]] and words[2] then
     local settings = {}
     for i = #words, 3, -1 do if words[1] == "core" and words[i]:find "=" then table.insert(settings, 1, table.remove(words, i)) end end

@@ -1,5 +1,4 @@
 -- man.lua -- `mneme help man`: the manual page in man(7) format, from the texts of `mneme help`.
-local commands = require("mneme.commands.options").commands
 local options = require "mneme.commands.options"
 local version = require "mneme.base.version"
 
@@ -60,7 +59,7 @@ function man.page()
     "turns grids of runs into figures and reports.  Experiments are short Lua scripts; every setting of a script is a",
     "key=value argument.", ".SH COMMANDS",
   }
-  for _, c in ipairs(commands.all(true)) do
+  for _, c in ipairs(options.commands.all(true)) do
     out[#out + 1] = (".TP\n.B %s\\fR%s\n%s\n.RS"):format(c.name, plain(options.usage(c):sub(#c.name + 7)), plain(c.doc))
     for line in (c.about or ""):gmatch "[^\n]+" do out[#out + 1] = plain(line) end
     for _, row in ipairs(options.rows(options.of(c))) do out[#out + 1] = (".TP\n.B %s\n%s"):format(plain(row[1]), plain(row[2])) end

@@ -5,7 +5,6 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
-local next_step = require("mneme.base.terminal").next_step
 local new_folder = lazy "mneme.runs.new_folder"
 local process_pool = lazy "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
@@ -84,7 +83,7 @@ local function each_seed(path, words, seeds, at_a_time, run_one)
     none_left = function() return at >= #list end,
     log = function(job) return job.log end,
     run = function(job)
-      next_step.silent, progress.into = true, job.progress
+      terminal.next_step.silent, progress.into = true, job.progress
       engine.forget()                            -- reading the log of a run that ended has opened one in this process's parent
       return run_one { "run", path, unpack(job.words) }
     end,
@@ -105,7 +104,7 @@ local function each_seed(path, words, seeds, at_a_time, run_one)
     end,
   })
   local folders = tables.map(list, function(job) return job.folder and files.is_file(job.folder .. "/config.json") and job.folder or nil end)
-  if folders[1] then next_step.note { "compare", unpack(folders) } end
+  if folders[1] then terminal.next_step.note { "compare", unpack(folders) } end
   return status_of_signal ~= 0 and status_of_signal or status
 end
 
@@ -147,9 +146,9 @@ function run.run(o)
   local made = type(result) == "table" and type(result.path) == "string" and ranks.rank == 0 and result.path
   if not made or not files.is_file(made .. "/config.json") then return end
   local trained = require("mneme.runs.checkpoint_files").list(made)[1]
-  if not trained then next_step.note({ "compare", made }, "list runs")
-  elseif require("mneme.runs.run_folder").read_info(made).sequence_task then next_step.note({ "eval", made }, { "compare", made })
-  else next_step.note({ "view", made }, { "eval", made }) end
+  if not trained then terminal.next_step.note({ "compare", made }, "list runs")
+  elseif require("mneme.runs.run_folder").read_info(made).sequence_task then terminal.next_step.note({ "eval", made }, { "compare", made })
+  else terminal.next_step.note({ "view", made }, { "eval", made }) end
 end
 
 return run

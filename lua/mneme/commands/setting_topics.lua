@@ -4,7 +4,6 @@
 local ffi = require "ffi"
 local lazy = require "mneme.base.lazy"
 local catalogue = require "mneme.base.catalogue"
-local commands = require("mneme.commands.options").commands
 local config = lazy "mneme.runs.config"
 local cores = lazy "mneme.models.cores"
 local engine = require "mneme.base.engine"
@@ -178,7 +177,7 @@ local also = { claims = "claim", verdicts = "verdict", trials = "trial", points 
 ---@return string?
 function setting_topics.of_option(key)
   local rows, seen = {}, {}
-  for _, command in ipairs(commands.all(true)) do
+  for _, command in ipairs(options.commands.all(true)) do
     local option = options.by_name(command)[key]
     if option and seen[option] then seen[option][1] = seen[option][1] .. ", " .. command.name
     elseif option then
@@ -192,7 +191,7 @@ end
 -- Commands, their options and the words of messages.
 local function of_commands(add)
   local keys = {}
-  for _, command in ipairs(commands.all(true)) do
+  for _, command in ipairs(options.commands.all(true)) do
     add(command.name, function() return layout.prose("usage: " .. options.usage(command)) .. "  " .. command.doc .. "\n" end)
     for _, option in ipairs(options.of(command)) do keys[option[1]] = true end
   end

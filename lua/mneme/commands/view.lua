@@ -5,7 +5,6 @@ local lfs = require "lfs"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
-local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
 local intervention_args = lazy "mneme.insight.episodes.intervention_args"
 local live_channel = lazy "mneme.insight.episodes.live_channel"
@@ -317,7 +316,7 @@ function view.run(o)
     write(shown, o)
     print(o.out)
     if files.is_folder(o.things[1]) then
-      next_step.say(#o.list > 0 and { "eval", o.things[1] } or { "intervene", o.things[1], "erase=all", "at=1" })
+      terminal.next_step.say(#o.list > 0 and { "eval", o.things[1] } or { "intervene", o.things[1], "erase=all", "at=1" })
     end
   else
     engine.heeding(true, (o.web and browser_window or window).run, shown, o)            -- a signal must not truncate a file that is being written

@@ -10,7 +10,6 @@ local figures = lazy "mneme.insight.figures"
 local json = require "mneme.base.json"
 local causal_map_file = lazy "mneme.insight.episodes.causal_map_file"
 local memory_story = lazy "mneme.insight.episodes.memory_story"
-local next_step = require("mneme.base.terminal").next_step
 local progress = require "mneme.base.progress"
 local run_folder = lazy "mneme.runs.run_folder"
 local readings_in_words = lazy "mneme.insight.measure.readings_in_words"
@@ -225,7 +224,7 @@ function where.run(o)
   if not result then return status end
   if o.out then write(o, result) end
   local word, at = where.worth_seeing(result)
-  if not word then next_step.say { "probe", o.folder }
+  if not word then terminal.next_step.say { "probe", o.folder }
   else print(("see it: mneme view %s %s=%s at=%d"):format(o.folder, result.map.test_of, word, at)) end
   return status
 end

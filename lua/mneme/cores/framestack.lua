@@ -3,8 +3,7 @@
 local errors = require "mneme.base.errors"
 local mlp = require "mneme.models.mlp"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 return {
   doc = "the last observations concatenated, then a network without memory: a control",

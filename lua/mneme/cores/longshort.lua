@@ -4,8 +4,7 @@
 local sparse_transformer = require "mneme.models.sparse_transformer"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 local function common_multiple(a, b)
   local x, y = a, b

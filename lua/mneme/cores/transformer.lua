@@ -1,8 +1,7 @@
 -- transformer.lua -- causal softmax attention over the current token and the M before it: a KV cache of M tokens.
 local block = require "mneme.models.block"
 local nn = require "mneme.tensor.nn"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 -- Names q, k, v [H*dh,d], out [d,H*dh].
 local function attention(cfg, prefix)

@@ -1,11 +1,10 @@
 -- action_spaces.lua -- what an agent may do: Gymnasium's Discrete, MultiDiscrete and Box.  An action is `size` numbers of 4 bytes, whole ones or
 -- floats: [B] of a discrete space, [B,size] of the others.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local C = engine.C
 local action_spaces = {}
 local MOST, MOST_ACTIONS = C.MN_ACTION_SIZE, 2 ^ 16          -- numbers of an action; choices
 

@@ -168,14 +168,7 @@ end
 
 -- ---- building ----
 
-local function definition(name)
-  local path = registry.file("datasets", name, "dataset")
-  local d = registry.load(path)()
-  if type(d) ~= "table" or not d.build then
-    errors.raise(path .. ": a data set's file returns { config = ..., build = ... }")
-  end
-  return d
-end
+local function definition(name) return registry.definition("datasets", name, "a data set") end
 
 local function resolve(name, d, given)
   local settings = tables.merged(common, d.config)

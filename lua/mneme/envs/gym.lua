@@ -100,11 +100,7 @@ end
 
 -- ---- the workers ----
 
-local function words(text)
-  local list = {}
-  for word in text:gmatch "[^,%s]+" do list[#list + 1] = word end
-  return json.array(list)
-end
+local function words(text) return json.array(tables.found(text, "[^,%s]+")) end
 
 -- The modules that a file of Python imports from its own folder, and they in turn: name -> where its text is.
 local function beside(file, at, found)

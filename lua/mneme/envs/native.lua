@@ -178,11 +178,7 @@ local function read_to_know(text)
   return declared
 end
 
-local function words(text)
-  local found = {}
-  for word in text:gmatch "%S+" do found[#found + 1] = word end
-  return found
-end
+local function words(text) return tables.found(text, "%S+") end
 
 -- POPGym's name of a task of ours: minesweeper -> MineSweeper.
 local function popgym_name(name)

@@ -1,7 +1,7 @@
 -- observation_parts.lua -- observations of several named arrays: floats, codes and pictures side by side.  The engine has them as one row of
 -- floats (f32), in which every part has its place; agents read each part by a torso of its own (models/observation_torsos.lua, dict).
 local errors = require "mneme.base.errors"
-local native = require "mneme.envs.native"
+local LARGEST = require("mneme.envs.native").LARGEST
 local tables = require "mneme.base.tables"
 local observation_parts = {}
 
@@ -11,7 +11,6 @@ local observation_parts = {}
 ---@field codes integer? of codes: each value is one of 0 .. codes-1
 
 local MOST_CODES = 2 ^ 20
-local LARGEST = native.LARGEST
 local LIMITS = "a part is one array of a fixed size: { 3 } floats, { 2, codes = 52 } whole numbers below 52, { 64, 64, 3, dtype = \"u8\" } a picture; "
   .. "no dict in a dict, sequence or graph (docs/write-an-environment.md)"
 

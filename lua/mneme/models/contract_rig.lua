@@ -1,12 +1,11 @@
 -- contract_rig.lua -- what the contract's checks share: small cores with fixed random inputs, running them, cutting
 -- sequences, comparing results, and finite differences.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local cores = require "mneme.models.cores"
 local nn = require "mneme.tensor.nn"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local C = engine.C
 
 local rig = {}
 

@@ -21,14 +21,7 @@ local definitions = {}
 
 ---The definition of an attention by name.
 function attention.definition(name)
-  if not definitions[name] then
-    local path = registry.file("attentions", name, "attention")
-    local d = registry.load(path)()
-    if type(d) ~= "table" or not d.build then
-      errors.raise(path .. ": an attention's file returns { config = ..., build = ... }")
-    end
-    definitions[name] = d
-  end
+  definitions[name] = definitions[name] or registry.definition("attentions", name, "an attention")
   return definitions[name]
 end
 

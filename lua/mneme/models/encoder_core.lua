@@ -2,8 +2,7 @@
 -- state, and no sequence continues in the next batch.  Its output for a token may depend on all others, later ones too:
 -- it is for data sets that ask after the whole sequence.
 local errors = require "mneme.base.errors"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 ---@class Reader what Core is to a model of sequences
 local Reader = { name = "encoder" }           -- as config.json calls it

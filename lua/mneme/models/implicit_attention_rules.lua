@@ -2,10 +2,9 @@
 -- implicit_attention.lua): f(now, layer, head, channel) -> weights float[n] valid until the next call, n, unseen, beside.
 -- The query goes back in time: at each step it is multiplied with the key, and then decays as the memory did there.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local tables = require "mneme.base.tables"
 
-local C = engine.C
 local rules = {}
 local GONE = 1e-7                 -- of a query that has forgotten: what was before is not read
 

@@ -304,8 +304,7 @@ function torso.own(what, part, input, expected, fits)
   local own = part
   if type(part) == "function" then own = nn.module({}, function(_, x) return part(x) end) end
   own = module.need(what, own)
-  local ok, y = pcall(tensor.no_grad, own, input)
-  if not ok and not errors.is(y) then error(y, 0) end
+  local ok, y = errors.try(tensor.no_grad, own, input)
   if not ok then errors.raise(("%s, called with zeros [%s]: %s"):format(what, table.concat(input:shape(), ","), y.message)) end
   local from, shape = input:shape(), tensor.is(y) and y:shape()
   if not shape or y:dtype() ~= "f32" or shape[1] ~= from[1] or shape[2] ~= from[2] or not fits { unpack(shape, 3) } then

@@ -3,8 +3,7 @@
 local block = require "mneme.models.block"
 local nn = require "mneme.tensor.nn"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 local episode_core = {}
 

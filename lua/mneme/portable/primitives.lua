@@ -14,11 +14,7 @@ Value.__index = Value
 
 local primitives = {}
 
-local function product(shape, from, to)
-  local n = 1
-  for i = from or 1, to or #shape do n = n * shape[i] end
-  return n
-end
+local product = require("mneme.base.tables").product
 primitives.product = product
 
 local function node(graph, op, shape, from, rest)

@@ -3,7 +3,6 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local sealed = require("mneme.base.json").sealed
 local lazy = require "mneme.base.lazy"
 local safetensors = lazy "mneme.tensor.safetensors"
 local terminal = require "mneme.base.terminal"
@@ -87,7 +86,7 @@ end
 function checkpoint_files.read(path)
   local file = safetensors.load(path)
   local metadata = file.metadata
-  sealed.need(path, tonumber((metadata.format or ""):match "^mneme%-checkpoint%-(%d+)$"), 1)
+  json.sealed.need(path, tonumber((metadata.format or ""):match "^mneme%-checkpoint%-(%d+)$"), 1)
   if metadata.format ~= "mneme-checkpoint-1" then
     errors.fail(("%s: format '%s', expected mneme-checkpoint-1"):format(path, tostring(metadata.format)))
   end
@@ -107,7 +106,7 @@ function checkpoint_files.read_unless_damaged(path)
   local ok, result = xpcall(checkpoint_files.read, errors.handler, path)
   if ok then return result end
   local about_file = result.message:find(path, 1, true) == 1 and not result.message:find(": cannot be read: ", 1, true)
-    and not result.message:find(sealed.NEWER, 1, true)
+    and not result.message:find(json.sealed.NEWER, 1, true)
   if not about_file and files.is_file(path) then error(result, 0) end
   return nil, result
 end

@@ -6,6 +6,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local C, check = engine.C, files.check
@@ -86,9 +87,7 @@ end
 ---Append one line.
 ---@param values table<string, number> "charts/episodic_return" and so on; NaN is written as "NaN"
 function Log:write(step, values)
-  local names = {}
-  for name in pairs(values) do names[#names + 1] = name end
-  table.sort(names)
+  local names = tables.keys(values)
   local parts = { '{"step": ' .. json.encode(step) }
   local tags, numbers = ffi.new("const char *[?]", #names), ffi.new("float[?]", #names)
   for i, name in ipairs(names) do

@@ -1,12 +1,11 @@
 -- resources.lua -- what a run used: wall-clock and processor time, peak memory, energy if the machine reports
 -- it; in RUN/resources.json, summed over all its resumes.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
+local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local sealed = require("mneme.base.json").sealed
 local ffi = require "ffi"
 
-local C = engine.C
 local ENERGY = "/sys/class/powercap/intel-rapl:0/energy_uj"       -- of the whole first package, other programs included
 
 local resources = {}
@@ -15,20 +14,15 @@ local written = { wall_s = 0, cpu_s = 0, energy_j = 0 }           -- by this pro
 local Account = {}
 Account.__index = Account
 
-local function read(path)
-  local f = io.open(path)
-  local text = f and f:read "*a"
-  if f then f:close() end
-  return text
-end
+local function read(path) return errors.text_of("@" .. path) end
 
 -- Microjoules since some time, and where that begins again; nil where nobody may read it.
 local function energy()
-  return tonumber(read(ENERGY) or ""), tonumber(read((ENERGY:gsub("energy_uj$", "max_energy_range_uj"))) or "")
+  return tonumber(read(ENERGY)), tonumber(read((ENERGY:gsub("energy_uj$", "max_energy_range_uj"))))
 end
 
 ---The process's peak memory, in MiB.
-function resources.peak() return (tonumber((read "/proc/self/status" or ""):match "VmHWM:%s*(%d+)") or 0) / 1024 end
+function resources.peak() return (tonumber(read "/proc/self/status":match "VmHWM:%s*(%d+)") or 0) / 1024 end
 
 local function start(account)
   account.wall, account.cpu, account.joules, account.written = C.mn_clock(false), os.clock(), energy(), {}
@@ -80,7 +74,7 @@ function Account:write(folder)
     end
   end
   used.peak_mib = math.max(used.peak_mib, tonumber(before.peak_mib) or 0)
-  files.write(folder .. "/resources.json", { sealed.encode(used) })
+  files.write(folder .. "/resources.json", { json.sealed.encode(used) })
   start(self)
   return used
 end

@@ -3,7 +3,6 @@ local checkpoint_files = require "mneme.runs.checkpoint_files"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local sealed = require("mneme.base.json").sealed
 local terminal = require "mneme.base.terminal"
 local setting_types = require "mneme.base.setting_types"
 
@@ -81,7 +80,7 @@ function run_folder.read_info(path)
   end
   local info, problem = json.decode((files.read(path)), path)
   if problem then errors.fail(problem) end
-  if type(info) == "table" then sealed.need(path, info.format) end
+  if type(info) == "table" then json.sealed.need(path, info.format) end
   if type(info) ~= "table" or type(info.config) ~= "table" then
     errors.fail(path .. ": damaged: it has no config")
   end
@@ -230,7 +229,7 @@ function outcome.write(path, ended, step, results, fresh)
     for name, value in pairs(t) do if type(value) == "number" and value - value == 0 then kept[name] = value end end
     return kept
   end
-  files.write(file_of(path), { sealed.encode { ended = ended, step = step, results = finite(results),
+  files.write(file_of(path), { json.sealed.encode { ended = ended, step = step, results = finite(results),
     fresh = fresh and finite(fresh) } })
 end
 

@@ -2,11 +2,10 @@
 -- mn.zeros { 2, 3 }; options come last, or in the same table: { dtype = "f32"|"i32"|"u8", grad = false, time = false }, as in mn.tensor.
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
-local op_binding = require "mneme.tensor.op_binding"
+local describe = require("mneme.tensor.op_binding").describe
 local random = require "mneme.tensor.random"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local describe = op_binding.describe
 
 local constructors = {}
 

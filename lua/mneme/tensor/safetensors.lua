@@ -3,7 +3,7 @@
 -- A file is checked completely before any offset of its header is used.
 local ffi = require "ffi"
 local bit = require "bit"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -11,7 +11,6 @@ local tables = require "mneme.base.tables"
 local lazy = require "mneme.base.lazy"
 local tensor = lazy "mneme.tensor.tensor"          -- checksums of checkpoints need none
 
-local C = engine.C
 local safetensors = {}
 
 local f32, i32, u8 = ffi.typeof "float *", ffi.typeof "int32_t *", ffi.typeof "uint8_t *"

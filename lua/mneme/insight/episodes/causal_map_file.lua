@@ -6,7 +6,6 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local layout = require "mneme.base.layout"
-local sealed = require("mneme.base.json").sealed
 local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
@@ -93,7 +92,7 @@ end
 local function store(map, path, key)
   local columns = json.array {}
   for c = 1, #map.steps do columns[#columns + 1] = map.columns[c] end
-  files.write(path, { sealed.encode({ format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
+  files.write(path, { json.sealed.encode({ format = FORMAT, key = key, steps = json.array(map.steps), measure = map.measure,
     outcomes = json.array(map.outcomes), columns = columns, partial = partial_of(map) }, true) })
 end
 
@@ -108,18 +107,18 @@ function map_file.attach(map, folder, only_read)
   local got = files.is_file(path) and json.decode((files.read(path)), path)
   if not only_read then
     map.on_column = function()
-      local ok, why = pcall(function()
+      local ok, why = errors.try(function()
         files.make_folder(folder .. "/where")
         store(map, path, key)
       end)
-      if ok then return elseif not errors.is(why) then error(why, 0) end
+      if ok then return end
       terminal.note(("mneme: warning: %s: the map is measured, and not stored"):format(why.message))
       map.on_column = nil
     end
   end
   if not files.is_file(path) then return path, 0 end
   local format = type(got) == "table" and tostring(got.format) or ""
-  sealed.need(path, tonumber(format:match "^mneme%-where%-(%d+)$"), 2)
+  json.sealed.need(path, tonumber(format:match "^mneme%-where%-(%d+)$"), 2)
   if format ~= FORMAT and format ~= BEFORE or got.key ~= key or not fits(map, got) then
     terminal.note(("mneme: warning: %s: damaged; it is measured again"):format(path))
     return path, 0

@@ -6,6 +6,7 @@ local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local npz = require "mneme.tensor.npz"
 local state_arrays = require "mneme.models.state_arrays"
+local tables = require "mneme.base.tables"
 
 local episode_arrays = {}
 
@@ -64,14 +65,13 @@ end
 function Episode:write(path)
   local env, list = self.env, {}
   local about = { env = env.id, settings = env.settings, actions = json.array { unpack(env.action_space.names) }, seed = env.seed, environment = self.b }
-  for key, value in pairs(self.about) do about[key] = value end
   table.sort(self.names)
   for i, name in ipairs(self.names) do
     local array = self.arrays[name]
     local text = table.concat(array, "", 1, self.steps)
     list[i] = { name = name, dtype = array.dtype, shape = { self.steps, unpack(array.shape) }, data = ffi.cast("const char *", text), owner = text }
   end
-  local text = json.encode(about)
+  local text = json.encode(tables.merged(about, self.about))
   list[#list + 1] = { name = "about", dtype = "u8", shape = { #text }, data = ffi.cast("const char *", text), owner = text }
   npz.write(path, list)
 end
@@ -88,9 +88,7 @@ local function begin(self, b)
   local n, p = self.first + self.round[b] * self.stepper.num_envs + b, self.stepper
   self.recording[b] = nil
   if n % self.every ~= 0 or n >= self.episodes then return end
-  local about = { title = p.title, source = p.source, run = p.run, episode = n }
-  for key, value in pairs(self.about) do about[key] = value end
-  self.recording[b] = episode_arrays.new(p.env, b, about)
+  self.recording[b] = episode_arrays.new(p.env, b, tables.merged({ title = p.title, source = p.source, run = p.run, episode = n }, self.about))
   self.recording[b]:begin()
 end
 

@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local state_arrays = require "mneme.models.state_arrays"
+local tables = require "mneme.base.tables"
 
 local C = engine.C
 local frames = {}
@@ -239,8 +240,7 @@ end
 ---  now.reward was the last one of the episode before: see finish
 ---@return Frame
 function methods:add(now)
-  local last, frame = self.last, {}
-  for key, value in pairs(now) do frame[key] = value end
+  local last, frame = self.last, tables.merged(now)
   local memory_bytes, probe_bytes
   if now.ended or now.step == 0 then frame.reward = 0 end
   frame.canvas = copy_canvas(now.canvas)
@@ -270,8 +270,7 @@ end
 ---@param reward number what the last action brought
 ---@return Frame
 function methods:finish(outcome, reward)
-  local last, frame = self.last, {}
-  for key, value in pairs(last) do frame[key] = value end
+  local frame = tables.merged(self.last)
   frame.outcome, frame.reward, frame.ret = outcome, reward, outcome.ret
   self.ended = self.ended + 1
   self.outcomes[self.ended] = outcome

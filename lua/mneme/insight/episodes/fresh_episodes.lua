@@ -1,14 +1,13 @@
 -- fresh_episodes.lua -- whole episodes of an agent that learns nothing from them: what `mneme eval` measures, and what a training that stops
 -- because it solved its task keeps as its result.  The episodes that stopped it were chosen for their score; these were not.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local right_actions = require "mneme.envs.right_actions"
 local errors = require "mneme.base.errors"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 local stepper = require "mneme.insight.episodes.stepper"
 
-local C = engine.C
 local fresh = {}
 local MOST_ENVS = 64               -- as `mneme eval` has by default
 local APART = 1e9                  -- from a training's seed to that of its fresh episodes

@@ -1,12 +1,11 @@
 -- intervention_options.lua -- the interventions that are possible at the displayed step: as a list for the menu, and as changes that
 -- playback.lua shows next to the original episode.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local state_arrays = require "mneme.models.state_arrays"
 local interventions = require "mneme.insight.episodes.interventions"
 
-local C = engine.C
 local intervention_options = {}
 local EPISODES, PATIENCE = 16, 3          -- searched for another episode's memory; seconds
 
@@ -29,13 +28,7 @@ end
 
 -- The parts that a core or a stepper has.
 local function known(words, check)
-  local list = {}
-  for _, word in ipairs(words) do
-    local ok, why = pcall(check, word)
-    if ok then list[#list + 1] = word
-    elseif not errors.is(why) then error(why, 0) end
-  end
-  return list
+  return tables.map(words, function(word) return errors.try(check, word) and word or nil end)
 end
 
 -- The selected parts of the state; all of it without a selection, or where the selection has no state.
@@ -165,8 +158,7 @@ end
 local function specs_at(given, line, i, steps)
   local specs, step = {}, line.ticks[i].step
   for k, spec in ipairs(given) do
-    local one = { at = step }
-    for key, value in pairs(spec) do one[key] = value end
+    local one = tables.merged({ at = step }, spec)
     if interventions.kinds[spec.kind].steps then one.steps = steps end
     if spec.kind == "swap" then
       one.donor = step > 0 and find_donor(line, i, step) or nil
@@ -210,8 +202,8 @@ end
 function intervention_options.of(specs)
   local texts, plain = {}, {}
   for i, spec in ipairs(specs) do
-    plain[i] = {}
-    for key, value in pairs(spec) do if key ~= "at" and key ~= "steps" then plain[i][key] = value end end
+    plain[i] = tables.merged(spec)
+    plain[i].at, plain[i].steps = nil, nil
     texts[i] = interventions.text(plain[i])
   end
   return { text = table.concat(texts, ", "), specs = plain }

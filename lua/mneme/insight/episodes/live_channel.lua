@@ -179,10 +179,7 @@ Reader.__index = Reader
 -- An environment to restore snapshots into; nil where it cannot be made.
 local function env_of(schema)
   if not schema.env then return nil end
-  local settings = {}
-  for key, value in pairs(schema.env.settings) do settings[key] = value end
-  settings.num_envs = 1
-  return envs.known(schema.env.id, settings)
+  return envs.known(schema.env.id, tables.merged(schema.env.settings, { num_envs = 1 }))
 end
 
 local function is_texts(list)

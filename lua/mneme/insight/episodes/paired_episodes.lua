@@ -1,10 +1,9 @@
 -- paired_episodes.lua -- every episode twice, without and with an intervention, with the same environments and random numbers.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local episode_arrays = require "mneme.insight.episodes.episode_arrays"
 local interventions = require "mneme.insight.episodes.interventions"
 
-local C = engine.C
 local paired_episodes = {}
 
 -- The interventions of a list in words.

@@ -1,10 +1,10 @@
 -- playback.lua -- which frame is shown when: one timeline, or two side by side in step, either two runs in the same episodes or
 -- one agent without and with an intervention.  Keys and page: insight/view/viewer.lua.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 local timeline = require "mneme.insight.episodes.timeline"
 
-local C = engine.C
 local FPS, BUSY = 60, 0.012                 -- frames per second; seconds of each spent on stepping, without a deadline
 local AGAIN = 0.004                         -- seconds of a refresh spent on replaying to an earlier frame
 local STEPS = 10                            -- steps per second at speed 1
@@ -171,11 +171,10 @@ end
 function Playback:change(change, clock)
   local n, slot, first = #self.tracks, self.slots[self.at], self.tracks[1]
   local line, other = self.tracks[n].timeline, nil
-  local ok, why = pcall(function()
+  local ok, why = errors.try(function()
     other = line:fork(n == 1 and first.open {} or line.source)
     other:edit(slot[n], change.make, change.text)
   end)
-  if not ok and not errors.is(why) then error(why, 0) end
   local problem = not ok and why.message .. (why.hint and " (" .. why.hint .. ")" or "") or change.refused()
   if problem then
     line:lost()
@@ -220,9 +219,7 @@ function Playback:reopen(changes, clock)
   local tracks = {}
   for k, track in ipairs(self.tracks) do
     local tick = track.timeline.ticks[self.slots[self.at] and self.slots[self.at][k]]
-    local given = { episode = tick and tick.episode or 0 }
-    for key, value in pairs(changes) do given[key] = value end
-    local ok, source = pcall(track.open, given)
+    local ok, source = pcall(track.open, tables.merged({ episode = tick and tick.episode or 0 }, changes))
     if not ok then return self:say(errors.is(source) and source.message or tostring(source), clock) end
     tracks[k] = { timeline = timeline.new(source), scene = track.scene, open = track.open, name = track.name }
   end

@@ -5,10 +5,9 @@
 --                            snapshot.ended = { score, ret, length } where the previous episode has just ended
 -- and, to go back, save() -> moment, bytes and restore(moment): see Stepper.  `before(source, ended)` is called after the
 -- environment's step and before the agent's forward pass.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local frames = require "mneme.insight.episodes.frames"
 
-local C = engine.C
 local EVERY = 64                 -- frames between two saved moments
 local MOST_FRAMES, MOST_MOMENTS = 128e6, 128e6       -- bytes
 

@@ -1,10 +1,9 @@
 -- axes.lua -- draws axes: lines, tick labels and names.
-local figure_style = require "mneme.insight.figures.figure_style"
+local SIZE = require("mneme.insight.figures.figure_style").SMALL
 local scale = require "mneme.insight.figures.scale"
 local text = require "mneme.insight.figures.text"
 
 local axes = {}
-local SIZE = figure_style.SMALL
 
 ---A scale from left to right with as many ticks as there is room for.
 function axes.across(axis, low, high, left, right)

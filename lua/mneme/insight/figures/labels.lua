@@ -1,12 +1,11 @@
 -- labels.lua -- names of lines: at the end of each line, moved so that none covers another; or in a legend below, if
 -- there are too many names or they are too long.
-local figure_style = require "mneme.insight.figures.figure_style"
+local SIZE = require("mneme.insight.figures.figure_style").SMALL
 local text = require "mneme.insight.figures.text"
 
 local labels = {}
 local ROW, SWATCH, LEAD = 14, 26, 16
 local MOST = 12                -- names at line ends: with more, a reader loses which name belongs to which line
-local SIZE = figure_style.SMALL
 
 local function widest_of(items)
   local widest = 0

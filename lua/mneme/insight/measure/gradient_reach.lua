@@ -2,8 +2,8 @@
 local constructors = require "mneme.tensor.constructors"
 local cores = require "mneme.models.cores"
 local gradients = require "mneme.tensor.gradients"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
+local tables = require "mneme.base.tables"
 
 local reach = {}
 local FIRST, LEAST, POINTS = 20, 1e-30, 64     -- steps back and ratio where the line is fitted; points of a series
@@ -31,9 +31,7 @@ end
 ---@return table result for a study: series measured and predicted, over steps back, relative to the last step; half_life = steps in which a
 ---  gradient halves (a line through its logarithm; nil where it does not fall), longer = in half-lives of the gates; reaches = the gradient 200 steps back
 function reach.measure(options, back, batch)
-  local spec = { d_in = 16 }
-  for key, value in pairs(options) do spec[key] = value end
-  local size, remember = norms(cores.new(spec), back + 1, batch), tonumber(options.remember)
+  local size, remember = norms(cores.new(tables.merged({ d_in = 16 }, options)), back + 1, batch), tonumber(options.remember)
   local function ratio(k) return size[back - k] / size[back] end
   local result = { measured = { x = {}, y = {} }, predicted = remember and { x = {}, y = {} } or nil }
   for k = 0, back, math.ceil(back / POINTS) do

@@ -11,13 +11,12 @@ local recent = {}                  -- of the runs shown last, the newest first: 
 
 local function open(now)
   if not now.run then return { problem = "not shown: readings are fitted on other episodes of a run, and this is none" } end
-  local ok, made = pcall(function()
+  local ok, made = errors.try(function()
     local of = now.stepper
     local player = of and of.run == now.run and of:twin({ num_envs = readings.episodes, seed = 1 }, { memory = of.given.memory, rows = ROWS })
       or stepper.from_run(now.run, { num_envs = readings.episodes, checkpoint = now.checkpoint, rows = ROWS })
     return readings.new(player, { keep = true })
   end)
-  if not ok and not errors.is(made) then error(made, 0) end
   if ok and not made.keep then return { problem = "not shown: this memory is too large to keep its readings" } end
   return ok and { job = made } or { problem = "not shown: " .. made.message }
 end
@@ -31,11 +30,8 @@ function readings_of_frame.job(now, deadline)
   local found = tables.recent(recent, 2, function(known) return known.run == now.run and known.checkpoint == now.checkpoint end,
     function() return open(now) end)
   found.run, found.checkpoint = now.run, now.checkpoint
-  local ok, why = pcall(function() return found.job and found.job:work(deadline) end)
-  if not ok then
-    if not errors.is(why) then error(why, 0) end
-    found.job, found.problem = nil, "not shown: " .. why.message
-  end
+  local ok, why = errors.try(function() return found.job and found.job:work(deadline) end)
+  if not ok then found.job, found.problem = nil, "not shown: " .. why.message end
   return found.job, found.problem
 end
 

@@ -2,14 +2,13 @@
 -- process's memory.  For benchmarks, and for studies that measure instead of training; these run each
 -- run in its own process, and set jobs = 1.
 local cores = require "mneme.models.cores"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local plan = require "mneme.tensor.plan"
 local resources = require "mneme.runs.resources"
 local stopwatch = require "mneme.insight.measure.stopwatch"
 local tensor = require "mneme.tensor.tensor"
-local C = engine.C
 
 local timing = { ROWS = 64 }     -- steps from one packing of the weights to the next, as in insight/episodes/stepper.lua
 local ROWS = timing.ROWS

@@ -5,14 +5,13 @@ local timing = require "mneme.insight.measure.timing"
 local stepper = require "mneme.insight.episodes.stepper"
 local run_folder = require "mneme.runs.run_folder"
 local tensor = require "mneme.tensor.tensor"
+local tables = require "mneme.base.tables"
 
 local weight_transplant = {}
 local T, B = 64, 8                 -- of the input: the same for all
 
 local function said(about, weights, options, x)
-  local config = {}
-  for _, set in ipairs { about.config, options } do for key, value in pairs(set) do config[key] = value end end
-  local c = cores.new(about.name, config, true)
+  local c = cores.new(about.name, tables.merged(about.config, options), true)
   c:load_state_dict(weights)
   return tensor.no_grad(function() return tensor.keep((c(x))) end)
 end

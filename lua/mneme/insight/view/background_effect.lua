@@ -1,12 +1,11 @@
 -- background_effect.lua -- what an intervention does over many episodes, counted while the window is idle: the same as
 -- `mneme intervene` with that many.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.insight.episodes.interventions"
 local paired_episodes = require "mneme.insight.episodes.paired_episodes"
 local stats = require "mneme.stats"
 
-local C = engine.C
 
 ---@class BackgroundEffect
 ---@field done boolean nothing is left to count

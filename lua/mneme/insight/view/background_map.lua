@@ -1,14 +1,13 @@
 -- background_map.lua -- the map of an agent's memory that a window measures while it is idle, of the checkpoint that is shown; while the
 -- agent is being trained of the newest one, again and again, and the last complete map stays until the next is complete.  Where episodes
 -- fail, a second map follows, of what is gained where parts keep what they hold, and both are put in words.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
 local tensor = require "mneme.tensor.tensor"
 
 local memory_story = require "mneme.insight.episodes.memory_story"
 
-local C = engine.C
 local LOOK = 2                       -- seconds between two looks for a newer checkpoint
 
 ---@class BackgroundMap
@@ -128,9 +127,8 @@ function Background:work(shown, clock, deadline)
   local wish = choose(self, shown, clock)
   if not wish or wish == self.failed then return false end
   if wish ~= self.of and (shown or not self.map or self.map.done) then
-    local ok, map = pcall(self.open, wish, self.test, self.like)
+    local ok, map = errors.try(self.open, wish, self.test, self.like)
     if not ok then
-      if not errors.is(map) then error(map, 0) end
       self.failed, self.why = wish, map.message
       return true
     end
@@ -142,9 +140,8 @@ function Background:work(shown, clock, deadline)
   if shown_whole then release(self) end
   if shown_whole or not map.done and C.mn_clock(false) >= deadline then return false end
   local before = map:progress()
-  local ok, problem = pcall(map.work, map, deadline)               -- nothing to do for one that was stored
+  local ok, problem = errors.try(map.work, map, deadline)          -- nothing to do for one that was stored
   if not ok then
-    if not errors.is(problem) then error(problem, 0) end
     self.failed, self.why, self.state = wish, problem.message, nil
     return true
   end

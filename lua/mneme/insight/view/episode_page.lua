@@ -1,10 +1,9 @@
 -- episode_page.lua -- an episode as one HTML file, episode.html: its shapes, and painter.js, which paints and plays them.  Nothing is
 -- loaded from the network; without scripts there are a picture and every step in words.
 local files = require "mneme.base.files"
-local text = require "mneme.insight.figures.text"
+local escape = require("mneme.insight.figures.text").escape
 
 local page = {}
-local escape = text.escape
 local here = debug.getinfo(1, "S").source:match "^@(.*)episode_page%.lua$" or "./lua/mneme/insight/view/"
 
 -- What a page needs once: colours as the reader prefers them, or as a theme that was chosen.

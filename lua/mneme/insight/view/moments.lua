@@ -186,8 +186,7 @@ return function(Viewer)
     end
     if not gone then kept[#kept + 1] = text end
     self.pins = kept
-    local ok, why = pcall(files.write, run .. "/" .. FILE, { table.concat(kept, "\n"), #kept > 0 and "\n" or "" })
-    if not ok and not errors.is(why) then error(why, 0) end
+    local ok, why = errors.try(files.write, run .. "/" .. FILE, { table.concat(kept, "\n"), #kept > 0 and "\n" or "" })
     self:say((gone and "no longer pinned" or "pinned; P goes from one to the next") .. (ok and "" or ", until this ends: " .. why.message), clock)
   end
 

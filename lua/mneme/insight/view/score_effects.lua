@@ -1,4 +1,6 @@
 -- score_effects.lua -- which settings of many runs go with their scores: by how much of the scores' spread the runs of one value agree.
+local mean = require("mneme.stats").mean
+
 local FEWEST, VALUES = 4, 6                   -- runs; values of a setting: of more numbers, as many ranges
 
 -- Values that are told apart, as groups of runs: a setting of many numbers in ranges of as many runs each.
@@ -30,12 +32,6 @@ local function groups_of(runs, key)
   list = {}
   for at = 1, VALUES do list[#list + 1] = ranges[at] end
   return list
-end
-
-local function mean(list)
-  local sum = 0
-  for _, x in ipairs(list) do sum = sum + x end
-  return sum / #list
 end
 
 ---@param runs table[] { score, settings = texts by name }

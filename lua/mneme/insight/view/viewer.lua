@@ -189,13 +189,12 @@ end
 function Viewer:intervene(option, steps, clock)
   local problem, n = self:unchangeable(), #self.tracks
   if problem then return self:say(problem, clock) end
-  local ok, change = pcall(intervention_options.change, option, self.tracks[n].timeline, self.slots[self.at][n], steps)
+  local ok, change = errors.try(intervention_options.change, option, self.tracks[n].timeline, self.slots[self.at][n], steps)
   if ok then
     local done = self:change(change, clock)
     if done then self:count(change.specs) end
     return done
   end
-  if not errors.is(change) then error(change, 0) end
   self:say(change.message, clock)
   return false, change
 end

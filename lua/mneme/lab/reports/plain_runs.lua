@@ -3,7 +3,6 @@
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local study_folder = require "mneme.lab.study.study_folder"
-local outcome = require("mneme.runs.run_folder").outcome
 local resources = require "mneme.runs.resources"
 local run_folder = require "mneme.runs.run_folder"
 local settings_diff = require "mneme.lab.study.settings_diff"
@@ -125,9 +124,9 @@ function plain.study(paths)
       local short = name:match "^charts/(.*)" or name:match "^eval/(.*)" or not name:find "/" and name
       if short and curve.n > 0 and not result.metrics and short ~= "SPS" and short ~= "learning_rate" then run.metrics[short] = curve.y[curve.n] end
     end
-    local ended, curve = not result.metrics and outcome.read(r.path), run:curves()["charts/score"]
+    local ended, curve = not result.metrics and run_folder.outcome.read(r.path), run:curves()["charts/score"]
     for name, value in pairs(ended and ended.results or {}) do run.metrics[name] = value end
-    for name, value in pairs(ended and outcome.metrics(r.path) or {}) do run.metrics[name] = value end
+    for name, value in pairs(ended and run_folder.outcome.metrics(r.path) or {}) do run.metrics[name] = value end
     last_scores = last_scores or curve ~= nil and curve.n > 0 and not (result.metrics or ended and ended.results or {}).score
     runs[i] = run
   end

@@ -9,7 +9,6 @@ local json = require "mneme.base.json"
 local authors_texts = require "mneme.lab.study.authors_texts"
 local run_folder = require "mneme.runs.run_folder"
 local script = require "mneme.runs.script"
-local sealed = require("mneme.base.json").sealed
 local settings_diff = require "mneme.lab.study.settings_diff"
 local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
@@ -75,7 +74,7 @@ local function file_of(study) return study .. "/declaration.json" end
 
 ---Writes a declaration into a study's folder, if that has another or none.
 function declaration_file.write(study, declaration)
-  local text = sealed.encode { script = declaration.path, of = declaration.of, spec = to_data(declaration.spec), defaults = to_data(declaration.defaults),
+  local text = json.sealed.encode { script = declaration.path, of = declaration.of, spec = to_data(declaration.spec), defaults = to_data(declaration.defaults),
     texts = to_data(declaration.texts) }
   if not files.is_file(file_of(study)) or files.read(file_of(study)) ~= text then files.write(file_of(study), { text }) end
 end

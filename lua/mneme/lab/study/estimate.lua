@@ -1,7 +1,7 @@
 -- estimate.lua -- estimates the time and memory of a sweep before it begins: times a few runs for a moment, and computes the
 -- others from the costs of their cores (core:describe).
 local costs = require "mneme.models.costs"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local grid = require "mneme.lab.study.grid"
 local files = require "mneme.base.files"
@@ -14,7 +14,6 @@ local trainer = require "mneme.learn.trainer"
 local setting_types = require "mneme.base.setting_types"
 local tables = require "mneme.base.tables"
 
-local C = engine.C
 local estimate = {}
 local TRIED, SECONDS = 8, 1.5          -- at most that many kinds of runs, for so long each
 local PATIENCE = 6                     -- seconds after which a run that does not train is given up

@@ -1,6 +1,6 @@
 -- one_run.lua -- runs one run of a study in this process, from its arguments to its result.json; resumes a run that was
 -- interrupted.
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local study_folder = require "mneme.lab.study.study_folder"
@@ -10,7 +10,6 @@ local run = require "mneme.runs.run"
 local script = require "mneme.runs.script"
 local terminal = require "mneme.base.terminal"
 
-local C = engine.C
 local one_run = {
   patience = 60,                 -- seconds for which a run is waited for that another process has
   TAKEN = 75,                    -- status of a process that waited in vain

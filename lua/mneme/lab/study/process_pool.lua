@@ -1,10 +1,9 @@
 -- process_pool.lua -- runs a list of jobs in child processes, a given number at a time.  Children are
 -- forked, so that nothing is loaded twice.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 
-local C = engine.C
 local pool = {}
 
 -- No context is opened here: each process chooses its device itself.

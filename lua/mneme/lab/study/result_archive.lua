@@ -15,7 +15,6 @@ local json = require "mneme.base.json"
 local run_folder = require "mneme.runs.run_folder"
 local run_sources = require "mneme.runs.run_sources"
 local script = require "mneme.runs.script"
-local sealed = require("mneme.base.json").sealed
 local settings_diff = require "mneme.lab.study.settings_diff"
 local trusted_code = require "mneme.base.trusted_code"
 local setting_types = require "mneme.base.setting_types"
@@ -244,14 +243,14 @@ end
 local function put(run, file, c, entry)
   local path, rows, curves = study_folder.run_path(run, c.name), {}, entry.curves or {}
   files.make_folder(path)
-  files.write(path .. "/config.json", { sealed.encode(entry.info) })
+  files.write(path .. "/config.json", { json.sealed.encode(entry.info) })
   for i = 1, #(curves.step or {}) do
     local row = {}
     for name, list in pairs(curves) do if list[i] ~= json.null then row[name] = list[i] end end
     rows[i] = json.encode(row) .. "\n"
   end
   files.write(path .. "/metrics.jsonl", rows)
-  if entry.resources then files.write(path .. "/resources.json", { sealed.encode(entry.resources) }) end
+  if entry.resources then files.write(path .. "/resources.json", { json.sealed.encode(entry.resources) }) end
   study_folder.write_result(path, { status = "done", point = c.labels, seed = c.seed, words = c.words, metrics = entry.metrics, series = entry.series,
     resources = entry.resources, estimate = entry.estimate, kept = { file = file, commit = entry.info.commit, host = entry.info.host } })
 end

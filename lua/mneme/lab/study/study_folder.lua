@@ -9,7 +9,6 @@ local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
 local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.run_folder"
-local sealed = require("mneme.base.json").sealed
 local setting_types = require "mneme.base.setting_types"
 
 local study_folder = {
@@ -63,7 +62,7 @@ function study_folder.result(path)
 end
 
 function study_folder.write_result(path, result)
-  files.write(path .. "/result.json", { sealed.encode(result) })
+  files.write(path .. "/result.json", { json.sealed.encode(result) })
 end
 
 ---The contents of study.json; nil if there is none.
@@ -72,14 +71,14 @@ function study_folder.info(path)
   if not files.is_file(file) then return nil end
   local hint = "without this file mneme sweep writes it again; finished runs stay"
   local info = read(file, hint)
-  sealed.need(file, info.format)
+  json.sealed.need(file, info.format)
   if not is_info(info) then errors.fail(file .. ": damaged: it describes no sweep", hint) end
   return info
 end
 
 function study_folder.write_info(path, info)
-  info.format = sealed.FORMAT
-  files.write(path .. "/study.json", { sealed.encode(info) })
+  info.format = json.sealed.FORMAT
+  files.write(path .. "/study.json", { json.sealed.encode(info) })
 end
 
 ---Notes runs in a study's study.json, after those that it has.

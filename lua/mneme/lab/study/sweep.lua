@@ -1,6 +1,5 @@
 -- sweep.lua -- run every point of a grid with every seed, each in its own process.
 local engine = require "mneme.base.engine"
-local next_step = require("mneme.base.terminal").next_step
 local one_run = require "mneme.lab.study.one_run"
 local check_declaration = require "mneme.lab.study.check_declaration"
 local declaration_file = require "mneme.lab.study.declaration_file"
@@ -234,7 +233,7 @@ end
 
 local function list_runs(o, plan, words)
   for i, c in ipairs(plan.runs) do print(("%4d  %-6s  %s"):format(i, status_of(o, c), c.name)) end
-  next_step.say { "sweep", unpack(setting_types.without(words, "list")) }
+  terminal.next_step.say { "sweep", unpack(setting_types.without(words, "list")) }
   return 0
 end
 
@@ -392,7 +391,7 @@ function sweep.main(o)
   end
   if not o.only then
     show_solved(o, plan)
-    next_step.note({ "report", o.run }, { "compare", o.run })
+    terminal.next_step.note({ "report", o.run }, { "compare", o.run })
   end
   return (count.failed > 0 or open > count.taken) and 1 or count.taken > 0 and one_run.TAKEN or 0
 end

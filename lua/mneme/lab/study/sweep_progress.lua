@@ -1,13 +1,12 @@
 -- sweep_progress.lua -- shows the progress of a sweep: on a terminal one line, rewritten in place; elsewhere a line for each run that ends.
 -- It writes to stderr, so that stdout stays free for results.
 local ffi = require "ffi"
-local engine = require "mneme.base.engine"
+local C = require("mneme.base.engine").C
 local grid = require "mneme.lab.study.grid"
 local process_pool = require "mneme.lab.study.process_pool"
 local progress = require "mneme.base.progress"
 local terminal = require "mneme.base.terminal"
 
-local C = engine.C
 local Progress = {}
 Progress.__index = Progress
 

@@ -1,8 +1,7 @@
 -- decays.lua -- decays of the gated linear family: what a step keeps of the state, given its gates.
 -- One entry is one decay; a user adds one to the same table: mn.decays.mine = { ... }.
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 local decays = {}
 local GLA_POWER = 16               -- GLA's gate keeps sigma(.)^(1/16): one that begins half open 0.958

@@ -2,8 +2,7 @@
 -- Keys and queries have length 1.  An all-zero key (relu can make one) stays zero and writes nothing; the released
 -- code divides by its length.
 local feature_maps = require "mneme.models.axes.feature_maps"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 local function one() return 1 end
 

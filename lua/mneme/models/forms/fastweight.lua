@@ -2,8 +2,7 @@
 -- Schlag, Irie, Schmidhuber 2021, Linear Transformers Are Secretly Fast Weight Programmers, section 4.2: keys and
 -- queries sum to 1, so that no normaliser is needed.
 local feature_maps = require "mneme.models.axes.feature_maps"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 -- Maps whose numbers have either sign: their sum, which keys are divided by, may vanish.
 local signed = { identity = true, rfa = true }

@@ -2,8 +2,7 @@
 -- decomposition: the best approximation by r pairs of vectors, for comparison with cos and random_sign.
 -- Exact for r >= min(steps since the reset, d_head, K).  Gradients treat the kept subspace as constant.
 local gates = require "mneme.models.axes.gates"
-local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local ops = require("mneme.tensor.tensor").ops
 
 return {
   doc = function(_, gate, law)
