@@ -8,7 +8,7 @@ local errors = require "mneme.base.errors"
 local figures = lazy "mneme.insight.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
-local intervention_args = lazy "mneme.insight.episodes.intervention_args"
+local intervention_options = lazy "mneme.insight.episodes.intervention_options"
 local interventions = lazy "mneme.insight.episodes.interventions"
 local paired_episodes = lazy "mneme.insight.episodes.paired_episodes"
 local patching = lazy "mneme.insight.episodes.patching"
@@ -52,7 +52,7 @@ function intervene.check(o)
     errors.usage("intervene: no intervention is given", "erase= swap= hold= force= freeze= set= shift= flip= patch=; mneme help intervene")
   end
   if not o.at then errors.usage("intervene: at which step?", "at=40") end
-  intervention_args.time(o.list, o.at, o["for"], "intervene")
+  intervention_options.time(o.list, o.at, o["for"], "intervene")
 end
 
 -- ---- what came of it ----

@@ -183,7 +183,7 @@ function options.episodes(n) return { "episodes", "how many episodes", type = "w
 local function change(name, meaning, example)
   return { name, meaning, type = "text", many = true, example = example, set = function(o, text, option, command)
     o.list = o.list or {}
-    require("mneme.insight.episodes.intervention_args").read(o.list, option[1], text, command.name)
+    require("mneme.insight.episodes.intervention_options").read(o.list, option[1], text, command.name)
   end }
 end
 

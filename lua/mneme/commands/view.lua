@@ -6,7 +6,6 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local progress = require "mneme.base.progress"
-local intervention_args = lazy "mneme.insight.episodes.intervention_args"
 local live_channel = lazy "mneme.insight.episodes.live_channel"
 local causal_map_file = lazy "mneme.insight.episodes.causal_map_file"
 local nn = lazy "mneme.tensor.nn"
@@ -49,7 +48,7 @@ local function usage(message, hint) errors.raise(message, { status = 2, where = 
 local function check_interventions(o)
   if #o.list == 0 and not o["for"] then return end
   if #o.list > 0 and not o.at then usage("view: at which step to intervene?", "at=40") end
-  intervention_args.time(o.list, o.at, o["for"], "view")
+  intervention_options.time(o.list, o.at, o["for"], "view")
   if #o.things > 1 then usage "view: two things side by side cannot be changed, expected one" end
 end
 
