@@ -88,7 +88,7 @@ t.test("dropout is off meanwhile and on again; what draws by itself is not compa
   for i, row in ipairs(lazy.module:state_dict()["gate.weight"]:to_table()) do for k, w in ipairs(row) do t.eq(w, weights[i][k]) end end
 end)
 
-t.test("an own torso or head that sees other steps is refused", function()
+t.test("an own torso or head that sees other steps or environments is refused", function()
   for _, space in ipairs { { shape = { 3 }, dtype = "f32" }, { shape = { 2, 2 }, dtype = "u8", codes = 5 }, { shape = { 4, 4, 3 }, dtype = "u8" } } do
     local env = { observation_space = space, action_space = action_spaces.discrete { "0", "1" } }
     local n = 1
@@ -103,6 +103,8 @@ t.test("an own torso or head that sees other steps is refused", function()
     check_own_parts.check(agent {})
     t.fails(function() check_own_parts.check(agent { torso = function(x) return flat(x) - flat(x):mean(0, true) end }) end)
     t.fails(function() check_own_parts.check(agent { policy = function(y) return (y - y:mean(0, true)):slice(2, 0, 2) end }) end)
+    t.raises(function() check_own_parts.check(agent { torso = function(x) return flat(x) - flat(x):mean(1, true) end }) end, "its torso mixes environments")
+    t.raises(function() check_own_parts.check(agent { policy = function(y) return (y - y:mean(1, true)):slice(2, 0, 2) end }) end, "head mixes environments")
   end
 end)
 

@@ -101,7 +101,17 @@ local function compare_rows(what, f, x, draws)
     end)
     return list
   end
-  local whole = course(x)
+  local whole, other, outer, inner = course(x), tensor.keep(x), state_arrays.around(x:shape(), 2)
+  for o = 0, outer - 1 do
+    for i = (o * B + 1) * inner, (o * B + 2) * inner - 1 do other:data()[i] = 0 end
+  end
+  for i, got in ipairs(course(other)) do
+    local worst = difference(got, whole[i], 2, 0)
+    if worst and not draws() then
+      errors.raise(("agent: its %s mixes environments: another's input changes what it gives for one by %.2g"):format(what, worst),
+        { hint = "axis 1 of x [T,B,...] is the environment, of which there may be any number" })
+    end
+  end
   for t = 0, T - 1 do
     for i, got in ipairs(course(contract_rig.rows(x, t, t + 1))) do
       for b = 0, B - 1 do
