@@ -46,16 +46,23 @@ int mn_open_write(const char *path, int flags, int mode) {
   return only_regular(fd);
 }
 
+/* Does a path lead to a device, a FIFO or a socket? */
+static bool is_special(const char *path) {
+  struct stat s;
+  return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
 /* Open for reading, through links: what is read is not changed. */
 int mn_open_read(const char *path) {
-  struct stat s;
-  if (!stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode)) { errno = ENOTSUP; return -1; }
+  if (is_special(path)) { errno = ENOTSUP; return -1; }
   return only_regular(open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 /* Create a file next to `path` under a name that nobody can foresee, PATH.RANDOM.tmp; a long name is cut, at a letter, so that the file
-** system takes it. */
+** system takes it.  It would take the place of a file or a link: of a device or a FIFO
+** it must not, which root could. */
 int mn_open_draft(const char *path, char draft[4096]) {
+  if (is_special(path)) { errno = ENOTSUP; return -1; }
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   size_t n = strlen(name);
   if (n > LONGEST) { errno = ENAMETOOLONG; return -1; }

@@ -57,6 +57,11 @@ t.test("each way of writing refuses a link and what is no regular file, and says
     t.raises(files.append, "cannot be written: it is not a regular file", path, "x")
     t.raises(files.lock, "cannot be locked: it is not a regular file", path)
   end
+  shell.run(dir, "ln -sf pipe to_pipe")
+  for _, put in ipairs { files.write, files.draft } do             -- they replace no FIFO, nor a device, which is not tried: /dev/null is everybody's
+    for _, name in ipairs { "pipe", "to_pipe" } do t.raises(put, name .. ": cannot be written: it is not a regular file", dir .. "/" .. name, { "x" }) end
+  end
+  t.eq(lfs.attributes(dir .. "/pipe", "mode"), "named pipe")
   t.eq(engine.C.mn_process_fork(engine.ctx, dir .. "/link"), -1)
   files.write(dir .. "/link", { "new" })                   -- in place of the link
   t.eq(files.read(dir .. "/target"), "0123456789")
