@@ -158,6 +158,9 @@ t.test("a definition that cannot be meant is refused in words", function()
   t.fails(define { loss = loss, base = mn.ppo })
   t.fails(define { loss = loss, new = loss })
   t.fails(define { loss = loss, optimiser = "sgd" })
+  for _, name in ipairs { "agent", "T", "x", "rollout", "update", "losses" } do
+    t.raises(define { loss = loss, config = { [name] = 1 }, about = { [name] = "x" } }, "a setting called '" .. name .. "'")
+  end
   for what, gives in pairs { ["gave nothing"] = function() end, ["gave a number"] = function() return 3 end,
     ["gave a tensor %[16,3%] %(f32%), expected one element %(f32%) %(x:mean%(%)%)"] = function(_, batch) return batch.values end,
     ["what loss gave to log is a number"] = function(_, batch) return batch.values:mean(), 3 end,

@@ -123,12 +123,21 @@ local function check_definition(d, base)
   if not base.loss and not d.loss then errors.raise "on_policy: there is no loss, expected loss = function(self, batch) ... end" end
 end
 
+-- Fields of OnPolicy, which a setting would overwrite, or they it.
+local FIELDS = " agent B buffers cfg clock done env epsilon extra finished first inputs learn losses memory_resets modules next normaliser num_envs optimiser "
+  .. "past peek pieces played previous progress resets rewards row step T what x "
+
 -- The base's settings, but for those that it goes `without`, with those of the definition over them; new ones become settings of scripts.
 local function settings_of(what, base, config, about, without)
   local defaults = tables.merged(base.defaults)
   for _, key in ipairs(without) do
     if defaults[key] == nil then errors.unknown("key of without of " .. what .. ":", tostring(key), tables.keys(base.defaults)) end
     defaults[key] = nil
+  end
+  for key in pairs(config) do
+    if FIELDS:find(" " .. tostring(key) .. " ", 1, true) or type(base[key]) == "function" then
+      errors.raise(("on_policy: a setting called '%s': a learner has a field of that name, expected another"):format(key))
+    end
   end
   for key, value in pairs(config) do defaults[key] = learner_settings.declare(what, key, value, about[key]) end
   for key in pairs(about) do
