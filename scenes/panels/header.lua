@@ -7,6 +7,7 @@ local words = { episode = "how many episodes ended before this one", step = "ste
 local function number(value, format)
   if not value then return "–" end
   if math.abs(value) >= 1e4 then return (value > 0 and "+" or "") .. mn.ui.canvas.number(value) end
+  if value ~= 0 and tonumber((format:format(value))) == 0 then format = "%+.1g" end          -- a small reward is not none
   return (format:format(value):gsub("-", "−"))
 end
 

@@ -46,7 +46,7 @@ local function legend(view, row, reasons, x, y, high, right)
   return x
 end
 
--- One track's episodes as squares: filled green, solved; orange with a mark, failed; hollow, not over.  Returns where it ends.
+-- One track's episodes as squares: green, solved, or at least their mean where none is; orange with a mark, failed; hollow, not over.  Returns where it ends.
 local function episodes(view, row, x, y, high, most)
   local theme, u, side = view.theme, view.unit, math.min(12 * view.unit, high * 0.72)
   local step, list, at = side + 3 * u, row.episodes, 1

@@ -94,7 +94,8 @@ return function(view, box, now, options)
     local w = view:text_width(verdict, 14) + 24 * u
     local x = math.max(box.x + box.w / 2, box.x + view:text_width(title, 13) + 20 * u + w / 2)          -- in the middle, or after the title
     local y, high = box.y + view.edge * u, view.edge < 12 and 18 or 24
-    view:frame(x - w / 2, y - 4 * u, w, high * u, solved and theme.good or theme.bad, 1.5 * u)
-    view:text(verdict, x, y + (high / 2 + 1) * u, 14, solved and theme.good or theme.bad, "center")
+    local tone = solved and theme.good or score and score > 0 and theme.text or theme.bad          -- part of a score is neither
+    view:frame(x - w / 2, y - 4 * u, w, high * u, tone, 1.5 * u)
+    view:text(verdict, x, y + (high / 2 + 1) * u, 14, tone, "center")
   end
 end

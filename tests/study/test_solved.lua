@@ -161,6 +161,14 @@ t.test("what stopped every run says nothing of how large it is", function()
     case.metric = "steps"
     t.eq(claims.judge({ runs = runs }, claim)[1].stopped, nil, "another number")
   end
+  local claim = { { text = "a claim", test = { "at_least", metric = "score", value = 0.97, a = { core = "long" } } } }
+  local function judged() return claims.judge({ runs = runs }, claim)[1] end
+  t.eq(judged().why, "stopping_rule", "they stopped no earlier")
+  for _, r in ipairs(runs) do r.metrics.fresh_score = 0.9 + 0.01 * r.seed end
+  for value, verdict in pairs { [0.9] = "holds", [0.94] = "undecided", [0.97] = "fails" } do
+    claim[1].test.value = value
+    t.eq(judged().verdict, verdict, "by fresh episodes: at least " .. value) t.near(judged().estimate, 0.935, 1e-9) t.eq(judged().stopped, nil)
+  end
   files.remove_folder(dir)
 end)
 

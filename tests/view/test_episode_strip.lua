@@ -41,6 +41,18 @@ local function idle(name, options)
   return r
 end
 
+t.test("where no score reaches 1, the strip counts the episodes that reach their mean", function()
+  local r, sum, n = idle(), 0, 0
+  for i, e in ipairs(r.v:episodes_of(1)) do
+    if e.outcome then e.outcome.score, n, sum = 0.1 + 0.05 * (i % 4), n + 1, sum + 0.1 + 0.05 * (i % 4) end
+  end
+  local list = r.v:episodes_of(1)
+  t.near(list.mean, sum / n, 1e-9)
+  for _, e in ipairs(list) do t.eq(e.failed, e.outcome and e.outcome.score < list.mean) end
+  list[1].outcome.score = 1
+  t.eq(r.v:episodes_of(1).mean, nil)
+end)
+
 t.test("the strip: sixteen episodes by their outcome, as they are when played; a click goes to one, f and F to failures", function()
   local r = idle()
   local list, failed = r.v:episodes_of(1), 0

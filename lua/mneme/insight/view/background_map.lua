@@ -40,10 +40,10 @@ local function level(map) return not map and 0 or map.done and 3 or map.coarse a
 -- How far a map is.
 local function so_far(background)
   local map = background.map
-  local done, of, left = 0, nil, nil
-  if map then done, of, left = map:progress() end
+  if not (map and map.steps) then return "the untouched episodes are played first, while the window is idle" end
+  local done, of, left = map:progress()
   local rest = left and (", about %.0f s are left"):format(math.max(1, left)) or ""
-  return ("%d of %s cells are measured%s, while the window is idle"):format(done, of or "?", rest)
+  return ("%d of %d cells are measured%s, while the window is idle"):format(done, of, rest)
 end
 
 ---What the maps say, in sentences; that it is drawn makes the maps worth measuring while a window is idle.

@@ -7,7 +7,7 @@ local STRIP, HUNT = 16, 200                  -- episodes that are computed ahead
 return function(Viewer)
   ---The episodes of a track, each with whether it failed: its score is below 1, or, where none reaches that, below their mean.
   ---Without scores it is not known.
-  ---@return table[] episodes see Timeline.episodes; failed = boolean or nil where it is not over
+  ---@return table[] episodes see Timeline.episodes; failed = boolean or nil where it is not over; and mean, of the scores where that decides
   function Viewer:episodes_of(k)
     local list, most, sum, n = self:untouched(k):episodes(), -math.huge, 0, 0
     for _, e in ipairs(list) do
@@ -20,6 +20,7 @@ return function(Viewer)
       if e.failed then self:explain(k, e) end
     end
     if k == 1 then self:mark_pinned(list) end
+    list.mean = bound < 1 and bound or nil
     return list
   end
 

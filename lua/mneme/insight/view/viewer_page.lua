@@ -102,7 +102,7 @@ local function strip_of(self)
       end
       if e.outcome then won, over = won + (e.failed and 0 or 1), over + 1 end
     end
-    row.told = over > 0 and ("%d of %d"):format(won, over) or ""
+    row.told = over > 0 and ("%d of %d"):format(won, over) .. (row.episodes.mean and (" reach their mean, %.2f"):format(row.episodes.mean) or "") or ""
     rows[#rows + 1] = row
   end
   return rows

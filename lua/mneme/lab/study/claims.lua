@@ -8,10 +8,10 @@
 --   "solves"    { a, b, above }     more seeds of a than of b reach metric >= above (Boschloo's exact test)
 --   "sooner"    { a, b, above, time }  seeds of a reach it sooner than those of b: `time` is the metric that says when a run ended, which
 --                                   stops when solved; runs that ended without count up to their end (log-rank test)
--- Runs that stopped at their stop_score reached that score for the first time: of metric "score" these two count the fresh episodes that such a
--- run played afterwards (metric fresh_score), which must give fresh = 0.9, or else `above`; runs without them count as they ended.  A "better" or
--- "equal" of a number that stopped all runs has no verdict: the rule that stopped them made them alike.  Nor has a claim about what agents do of which
--- a side cannot know what its task asks for, since it acts on fewer steps (gtrxl's window, a frame stack): that is so by construction.
+-- Runs that stopped at their stop_score reached that score for the first time: of metric "score" these two and "at_least" count the fresh episodes that
+-- such a run played afterwards (metric fresh_score), which must give fresh = 0.9, or else `above`, or `value`; runs without them count as they ended.  A
+-- "better", "equal" or "at_least" of a number that stopped all runs has no verdict: the rule that stopped them made it.  Nor has a claim about what agents
+-- do of which a side cannot know what its task asks for, since it acts on fewer steps (gtrxl's window, a frame stack): that is so by construction.
 -- A verdict is that of p after Holm's correction for all claims of the study.
 -- A run that failed has no number, and leaving it out would let a method gain by failing: "solves" and "sooner" count it as not solved, the
 -- other tests have no verdict.  Runs that are open are left out and named.
@@ -146,12 +146,14 @@ local function describe(labels, rest, seed)
   return ("%s, %sseed=%s"):format(grid.text(labels), rest ~= "" and rest .. ", " or "", seed)
 end
 
+local function fresh_of(test, run) return test[1] == "at_least" and run.metrics[FRESH[test.metric] or ""] or nil end         -- of a run that stopped
+
 -- The mean of a side's numbers for a seed; nil where one is missing, which goes into the list of those.
-local function mean_of(side, labels, rests, seed, metric, missing)
+local function mean_of(side, labels, rests, seed, test, missing)
   local sum, whole = 0, true
   for _, rest in ipairs(rests) do
     local run = (side[rest] or {})[seed]
-    local number = run and run.status == "done" and study_folder.number(run, metric)
+    local number = run and run.status == "done" and (fresh_of(test, run) or study_folder.number(run, test.metric))
     if number then sum = sum + number
     else
       whole = false
@@ -203,8 +205,8 @@ local function numbers_of(study, test)
     for _, runs in pairs(side) do all = tables.merged(all, runs) end
   end
   for _, seed in ipairs(seeds_of(all)) do
-    local x = mean_of(a, test.a, rests, seed, test.metric, found.missing)
-    local y = b and mean_of(b, test.b, rests, seed, test.metric, found.missing)
+    local x = mean_of(a, test.a, rests, seed, test, found.missing)
+    local y = b and mean_of(b, test.b, rests, seed, test, found.missing)
     if x and (y or not b) then
       local i = #found.seeds + 1
       found.seeds[i], found.a[i], found.b[i] = seed, x, y
@@ -380,10 +382,10 @@ end
 
 -- Of a claim about how large a number is, at which runs stop: { runs that it stopped, of all that are done }; nil: none was stopped.
 local function stopped_of(study, test)
-  if not STOPS[test.metric] or test[1] ~= "better" and test[1] ~= "equal" then return nil end
+  if not STOPS[test.metric] or test[1] ~= "better" and test[1] ~= "equal" and test[1] ~= "at_least" then return nil end
   local n, of = 0, 0
   for _, run in ipairs(claims.runs(study, test)) do
-    if run.status == "done" and run.path then n, of = n + (aggregate.stopped(run) and 1 or 0), of + 1 end
+    if run.status == "done" and run.path then n, of = n + (aggregate.stopped(run) and not fresh_of(test, run) and 1 or 0), of + 1 end
   end
   return n > 0 and { n, of } or nil
 end
@@ -423,7 +425,7 @@ end
 ---  holm = p corrected for all claims of the study, over = texts of what a seed's number is a mean of, missing = { name, status }[],
 ---  failed = { a = { n, of }, b = { n, of } }: sides of which n of all runs failed,
 ---  counted = of "solves" and "sooner" { fresh, first }: runs that count by their fresh episodes, and those that count as they first reached it;
----  stopped = { n, of }: of "better" and "equal" the runs that stopped at this very number,
+---  stopped = { n, of }: of "better", "equal" and "at_least" the runs that stopped at this very number,
 ---  window = { side, steps it acts on, steps back that are asked for },
 ---  rollout = { name, n, of }[]: agents of which n runs acted with core.sees=rollout,
 ---  shares = { solved, of a, solved, of b }, medians = times by which half of a and of b have solved it, or false;
