@@ -116,6 +116,15 @@ t.test("every memory of the libraries around is a core here, or the nearest is n
   t.ok(words > 150, words)
 end)
 
+-- Words of the field's papers and threads: none of them is an unknown topic.
+t.test("a word of the field leads somewhere in help", function()
+  for word in ([[mamba s5 hgrn rtrl streaming stream pqn popgym gymnasium pytorch jax onnx wheel conda aarch64 bptt truncation init pretrained
+      eligibility-traces obgd probing lesion saliency vmpo r2d2 xlstm gae wandb]]):gmatch "%S+" do
+    local ok, text = pcall(help.text, word)
+    t.ok(ok and #text > 20, word)
+  end
+end)
+
 -- The column "other names" of docs/tasks.md, but for POPGym's own, which differ by capitals.
 local elsewhere = { position_only_cartpole = "StatelessCartPole", noisy_position_only_cartpole = "NoisyStatelessCartPole",
   memory_chain = "MemoryLength memory_len bsuite:memory_size MemoryChain-bsuite MemoryChain-bsuite-v0", tmaze_passive = "TMazeClassicPassive",
