@@ -45,7 +45,7 @@ const char *mn_bf16_name(const char *emulate);     /* what computes it here: "AV
 int         mn_wait(mn_ctx *mn);                   /* waits for the device; call it before using pointers obtained earlier; -1: some work failed */
 const char *mn_blas(void);                         /* "OpenBLAS 0.3.21 SkylakeX", or "built-in" */
 int         mn_gemm_once(mn_ctx *mn, bool blas, int n, const float *a, const float *b, float *c);  /* one n x n product, to be timed */
-const char *mn_simd(void);                         /* "avx512", "avx2", "scalar": what this build uses */
+const char *mn_simd(void);                         /* "avx512", "avx2", "sse2", "neon", "scalar": what this build uses */
 void        mn_set_place(mn_ctx *mn, int place);   /* marks the ops that follow with a number of the caller's, such as a source line */
 void        mn_set_debug(mn_ctx *mn, bool on);     /* check every input's range and every output for NaN */
 double      mn_bytes(mn_ctx *mn, const char *what);/* "leaf", "arena", "arena_peak", "plan", "resident" */

@@ -147,6 +147,10 @@ const char *mn_simd(void) {
   return "avx512";
 #elif defined(__AVX2__)
   return "avx2";
+#elif defined(__SSE2__)
+  return "sse2";
+#elif defined(__ARM_NEON)
+  return "neon";
 #else
   return "scalar";
 #endif

@@ -44,7 +44,8 @@ t.test("one of a kind is helped with, and a list may be read by another program"
   t.ok(mneme "help env selective_copy":find "^mn.env" and mneme "help dataset selective_copy":find "^mn.dataset")
   says("help op lineer", "unknown op 'lineer'; did you mean 'linear'", 2)
   says("help env tmase", "unknown environment 'tmase'; did you mean 'tmaze'", 2)
-  t.ok(mneme "doctor":find "blas")
+  local doctor = mneme "doctor"
+  t.ok(doctor:find "blas" and doctor:find "vectors +%l" and not doctor:find "vectors +scalar", doctor)
   t.eq(select(2, mneme "list | head -1"), 0, "a closed pipe")
 end)
 
