@@ -341,6 +341,9 @@ t.test("a wrong setting or value of an axis of a study is refused before anythin
     'core = { { "agalite", feature = { f = print } } }' } do
     refused(study_with(axes), 'label = "mine", set = { core = { "agalite", feature = "mine" } }')
   end
+  for _, typed in ipairs { "core=gru core.d_modle=8,16", "core=gru core.d_modle=8", "core=gru core.eta=2,3" } do
+    refused("tmaze " .. typed, "unknown key of core gru '" .. typed:match "core%.([%w_]+)")
+  end
   refused(study_with('core = { "gru" }', 'steps = "a",'), "wrong.lua:4: steps=a: expected a number")
   refused(study_with('core = { "gru" }', "stop_score = 7,"), "wrong.lua:4: stop_score=7: expected %-1%.%.1")
   refused(study_with('core = { "gru" }', "stepz = 7,"), "wrong.lua:4: unknown setting 'stepz'; did you mean 'steps'")

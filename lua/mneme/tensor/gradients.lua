@@ -43,9 +43,9 @@ local function stand_in(t) return tensor.new { shape = t:shape() } end
 -- What backward returned, checked: a gradient, or nil, for each of the tensors.
 local function check_gradients(name, xs, ...)
   local given = { n = select("#", ...), ... }
-  for i = 1, math.max(given.n, #xs) do
-    local g, x = given[i], xs[i]
-    if not x then errors.raise(("%s: backward returned %d values, expected a gradient for each of %d tensors"):format(name, given.n, #xs)) end
+  if given.n ~= #xs then errors.raise(("%s: backward returned %d values, expected a gradient, or nil, for each of %d tensors"):format(name, given.n, #xs)) end
+  for i, x in ipairs(xs) do
+    local g = given[i]
     if g ~= nil and not tensor.is(g) then errors.raise(("%s: gradient %d is %s, expected a tensor or nil"):format(name, i, describe(g))) end
     local shape, expected = g and table.concat(g:shape(), ","), table.concat(x:shape(), ",")
     if g and shape ~= expected then errors.raise(("%s: gradient %d is [%s], expected [%s]"):format(name, i, shape, expected)) end

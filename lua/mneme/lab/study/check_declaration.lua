@@ -135,6 +135,14 @@ function checked.name(name, examples, text, labels)
   errors.unknown(("value of axis %s:"):format(name), text, all)
 end
 
+---Refuse options that the core of a run does not have.
+function checked.core(cfg)
+  local name, options = first(cfg.core), {}
+  if type(cfg.core) ~= "table" or not is_one("cores", name, registry.names "cores") then return end
+  for key, value in pairs(cfg.core) do if key ~= 1 and key ~= "size" then options[key] = value end end
+  cores.check_settings(name, options)
+end
+
 ---A value of a setting that is an axis by the command line alone, checked as the script would check it.
 ---@return table see grid.value
 function checked.typed(survey, name, text)
@@ -143,6 +151,7 @@ function checked.typed(survey, name, text)
   if survey.schema[name] and name ~= "learner" then checked.name(name, { survey.schema[name].default }, text, {}) end       -- learners: config.lua
   local key = name:match "^[^.]+"
   setting_types.check(key, cfg[key], survey.schema[key].about)
+  if key == "core" and not survey.cores then checked.core(cfg) end
   return { label = text, words = { name .. "=" .. text } }
 end
 
@@ -163,14 +172,6 @@ local function check_words(survey, words, names)
     if key == "core" and option ~= "" and option ~= "size" then options[option] = setting_types.parse(path, text, cfg.core[option]) end
   end
   if names.core and next(options) then cores.check_settings(first(cfg.core), options) end
-end
-
----Refuse options that the core of a run does not have.
-function checked.core(cfg)
-  local name, options = first(cfg.core), {}
-  if type(cfg.core) ~= "table" or not is_one("cores", name, registry.names "cores") then return end
-  for key, value in pairs(cfg.core) do if key ~= 1 and key ~= "size" then options[key] = value end end
-  cores.check_settings(name, options)
 end
 
 ---Refuse values of a study's axes that its runs would refuse, at the study's line.

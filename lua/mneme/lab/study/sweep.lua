@@ -77,6 +77,8 @@ function sweep.plan(o, words)
     end
     axes[#axes + 1] = { name = name, values = narrowed[name] or grid.list(name, spec.axes[name], size) }
   end
+  survey.cores = spec.axes.core or tables.has(tables.map(survey.axes, function(axis) return axis.name end), "core")     -- not one for all runs
+  if not survey.cores then check_declaration.core(cfg) end
   for _, axis in ipairs(survey.axes) do
     local list = tables.map(axis.texts, function(text) return check_declaration.typed(survey, axis.name, text) end)
     if axis.name == "seed" then seeds = tables.map(axis.texts, setting_types.number)
