@@ -51,7 +51,8 @@ local function projections(cfg, K, memory, gate)
   local feature, act = feature_maps.list[cfg.feature], feature_maps.act(cfg)
   local H, d, double = cfg.n_heads, cfg.d_model, cfg.query == "double"
   local rows = feature_maps.rows(cfg)
-  local init = nn.init.orthogonal(math.sqrt(2), H)
+  local orthogonal = nn.init.orthogonal(math.sqrt(2), H)
+  local init = memory.fused and nn.init.later or orthogonal
   local mapped = feature.lecun and nn.init.lecun_normal() or init
   local at_once = fused[act] and not cfg.rotary and act or nil
   local p = {}
@@ -60,7 +61,7 @@ local function projections(cfg, K, memory, gate)
   add("k", rows, at_once, mapped)
   if double then     -- q0 stays raw; its maps q2 and p_q act within each head
     add("q", cfg.d_head)
-    add("q2", rows, nil, mapped, cfg.d_head)
+    add("q2", rows, nil, feature.lecun and mapped or orthogonal, cfg.d_head)
   else
     add("q", rows, at_once, mapped)
   end

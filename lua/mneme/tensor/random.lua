@@ -104,6 +104,9 @@ function parameters.replaced(f, ...)
   return result
 end
 
+---Nothing yet: another init fills these parameters, and theirs is counted.
+function init.later() stream = stream + 1 end
+
 ---Orthogonal rows (or columns, whichever are fewer), times gain; `groups` blocks of rows on their own.
 ---@param gain number
 ---@param groups integer? default 1
