@@ -105,6 +105,7 @@ int         mn_agalite_channels(mn_ctx *mn, int form, int r, int *channels, int 
 mn_plan    *mn_plan_new(mn_ctx *mn);
 void        mn_plan_free(mn_plan *p);
 int         mn_plan_begin(mn_plan *p);
+void        mn_plan_later(mn_plan *p);             /* while it records, what runs by rows is left to the rows: until then it has no values */
 int         mn_plan_end(mn_plan *p);
 int         mn_plan_run(mn_plan *p, int t0, int t1);   /* rows t0..t1-1 of time only; (0, -1): everything */
 /* The leaves `to` become the final states `from` of the rows that ran: written over what they were, without a copy, where an op can.

@@ -116,6 +116,7 @@ struct mn_plan {
   mn_record **changes;           /* leaves whose values it changes in place */
   int n_changes, cap_changes;
   bool recording, profile;
+  bool later;                    /* what runs by rows is not computed while it records */
   uint64_t began, ran;           /* ctx->changes when a run from its first row began last, and when any run did: what it computed changed */
   int T, other_T;                /* length of time of its timed tensors; another that some have; 0 without any */
   bool rows_checked;             /* it can run by rows */

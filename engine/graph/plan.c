@@ -70,6 +70,8 @@ int mn_plan_begin(mn_plan *p) {
   return 0;
 }
 
+void mn_plan_later(mn_plan *p) { p->later = p->recording && !p->ctx->debug; }
+
 int mn_plan_begin_inside(mn_plan *p) {
   mn_ctx *mn = p->ctx;
   mn_plan *outer = mn->recording;
@@ -83,7 +85,7 @@ int mn_plan_begin_inside(mn_plan *p) {
 
 int mn_plan_end(mn_plan *p) {
   if (p->ctx->recording != p) return mn_fail(p->ctx, "plan: not recording");
-  p->recording = false;
+  p->recording = p->later = false;
   p->began = p->ran = p->ctx->changes;
   p->ctx->recording = p->outer;
   p->ctx->no_grad += p->outer_no_grad;

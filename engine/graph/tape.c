@@ -208,7 +208,8 @@ int mn_apply(mn_ctx *mn, int op, const mn_tensor *in, const double *options, mn_
   }
   if (mn->recording && !shared && !(command = mn_record_command(mn->recording, MN_FORWARD))) goto undo;
   if (command) command->call = c;
-  if (!shared && mn_do(mn, c->kernel->forward, c)) goto undo;
+  const bool later = mn->recording && mn->recording->later && (mn_runs_by_rows(c) || mn_runs_when_read(c));
+  if (!shared && !later && mn_do(mn, c->kernel->forward, c)) goto undo;
   if (wants_grad) {
     node->older = tape->newest;
     if (node->older) node->older->newer = node;

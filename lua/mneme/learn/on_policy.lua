@@ -99,6 +99,7 @@ local function piece_of(self, first, rows)
     logits, values, after, piece.core_output = forward(self, seen, cleared, state, probe, told)
     return logits, values, after, self.agent:choose(logits, self.clock, self)
   end)
+  piece.act.by_rows = true
   piece.logits, piece.values, piece.after, piece.actions = piece.act(x, resets, piece.state, previous)
   rollout_batch.rows_of(piece.actions, self.row.action, first)
   rollout_batch.rows_of(piece.values, self.row.value, first)

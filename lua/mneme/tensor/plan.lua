@@ -7,6 +7,7 @@ local tensor = require "mneme.tensor.tensor"
 local C, ctx, check, sorted = engine.C, engine.ctx, engine.check, op_binding.sorted
 
 ---@class Plan
+---@field by_rows boolean? only rows() will run it: its first call leaves to them what they compute
 local Plan = {}
 Plan.__index = Plan
 
@@ -55,6 +56,7 @@ local function record(self, own, ...)
   end
   self.recorded = false
   check(C.mn_plan_begin(self.handle))
+  if self.by_rows then C.mn_plan_later(self.handle) end
   self.bodies = {}                                 -- of recurrences that it runs: see recur.lua
   engine.recording = self.bodies
   local function finish(ok, ...)

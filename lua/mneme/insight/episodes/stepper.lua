@@ -63,6 +63,7 @@ end
 -- Records the plan, and keeps its outputs.
 local function record(self)
   self.plan = act_plan(self)
+  self.plan.by_rows = true
   self.logits, self.values, self.after, self.actions = self.plan(self.inputs, self.resets, self.state, self.previous)
   for name, t in pairs(self.after) do self.readers[name] = state_arrays.env_reader(self.agent.core, name, t) end
 end
