@@ -19,19 +19,15 @@ ENVS, STEPS, EPOCHS, MINIBATCHES, WIDTH = 8, 128, 4, 4, 64
 
 
 class Positions(gymnasium.ObservationWrapper):
-    """Place and angle only."""
+    """CartPole's place and angle only."""
 
-    def __init__(self, env):
-        super().__init__(env)
-        space = env.observation_space
+    def __init__(self):
+        super().__init__(gymnasium.make('CartPole-v1'))
+        space = self.env.observation_space
         self.observation_space = gymnasium.spaces.Box(space.low[::2], space.high[::2])
 
     def observation(self, x):
         return x[::2]
-
-
-def make():
-    return Positions(gymnasium.make('CartPole-v1'))
 
 
 class Clock:
@@ -45,7 +41,7 @@ class Clock:
 def recurrent_ppo(steps):
     from sb3_contrib import RecurrentPPO
     from stable_baselines3.common.vec_env import DummyVecEnv
-    model = RecurrentPPO('MlpLstmPolicy', DummyVecEnv([make] * ENVS), n_steps=STEPS, n_epochs=EPOCHS, device='cpu', seed=1,
+    model = RecurrentPPO('MlpLstmPolicy', DummyVecEnv([Positions] * ENVS), n_steps=STEPS, n_epochs=EPOCHS, device='cpu', seed=1,
                          batch_size=ENVS * STEPS // MINIBATCHES, policy_kwargs=dict(lstm_hidden_size=WIDTH, net_arch=[WIDTH], enable_critic_lstm=False,
                                                                                   shared_lstm=True))
     model.learn(ENVS * STEPS)
@@ -84,7 +80,7 @@ def advantages(reward, value, done, last, last_done, gamma=0.99, lam=0.95):
 
 
 def torch_loop(name, steps, ppo):
-    envs = gymnasium.vector.SyncVectorEnv([make] * ENVS)
+    envs = gymnasium.vector.SyncVectorEnv([Positions] * ENVS)
     agent = Agent()
     adam = torch.optim.Adam(agent.parameters(), lr=2.5e-4, eps=1e-5)
     obs, _ = envs.reset(seed=1)
@@ -141,4 +137,5 @@ def main():
         sys.exit('unknown peer ' + name)
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -19,14 +19,17 @@ thread: processor time.  Two: one and two by turns, by the clock, which other pr
   } }
 local ENVS, STEPS, EPOCHS, MINIBATCHES, N = 8, 128, 4, 4, 1024
 
----A learner on CartPole without velocities, begun and warm.
+---A learner, begun and warm.
 ---@param name string "a2c" or "ppo"
+---@param other { env: Env?, steps: integer?, epochs: integer? }? than 128 steps of CartPole without velocities; with `epochs`, one minibatch
 ---@return OnPolicy
-function small.learner(name, width)
+function small.learner(name, width, other)
   mn.manual_seed(1)
-  local env = mn.env("noisy_cartpole", { noise = 0, velocities = 0, num_envs = ENVS, seed = 1 })
+  other = other or {}
+  local env = other.env or mn.env("noisy_cartpole", { noise = 0, velocities = 0, num_envs = ENVS, seed = 1 })
   local agent, ppo = mn.agent { env = env, core = { "gru", d_model = width }, hidden = width }, name == "ppo"
-  local l = mn[name]({ seed = 1, lr = 2.5e-4, num_steps = STEPS, epochs = ppo and EPOCHS or nil, minibatches = ppo and MINIBATCHES or nil }, env, agent)
+  local l = mn[name]({ seed = 1, lr = 2.5e-4, num_steps = other.steps or STEPS, epochs = ppo and (other.epochs or EPOCHS) or nil,
+    minibatches = ppo and (other.epochs and 1 or MINIBATCHES) or nil }, env, agent)
   l:begin()
   for _ = 1, 10 do l:rollout() l:update() end
   return l
