@@ -476,3 +476,14 @@ t.test("the defaults are listed once", function()
     end
   end
 end)
+
+t.test("an agent made for other actions is refused", function()
+  local function env(name) return mn.env(name, { num_envs = 1, seed = 1 }) end
+  local made = { "tmaze", "noisy_cartpole", "pendulum" }
+  for _, name in ipairs { "a2c", "ppo", "pqn", "stream" } do
+    for i, mine in ipairs(made) do
+      local agent, other = mn.agent { env = env(mine), core = "gru" }, env(made[i % #made + 1])
+      t.fails(function() mn.learner({ learner = name, seed = 1 }, other, agent) end)
+    end
+  end
+end)

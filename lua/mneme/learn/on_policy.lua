@@ -144,6 +144,9 @@ end
 function OnPolicy.new(instances, what, cfg, env, agent, extra)
   errors.need(what .. ": env", env, "observation_space", "mn.env(...)")
   errors.need(what .. ": agent", agent, "core", "mn.agent { env = env, ... }")
+  if tostring(agent.action_space) ~= tostring(env.action_space) then
+    errors.raise(("%s: the agent acts in %s, its environment takes %s"):format(what, agent.action_space, env.action_space))
+  end
   local self = setmetatable({ env = env, agent = agent, cfg = cfg, what = what, step = 0, progress = {}, losses = {} }, instances)
   if self.acts == "values" then
     agent:act_by_values(what, cfg.layer_norm ~= false and cfg.layer_norm ~= 0)
