@@ -25,7 +25,7 @@ end
 
 local function size(name, n)
   if type(n) ~= "number" or n < 1 or n >= 2 ^ 31 or n % 1 ~= 0 then
-    errors.raise(("%s: %s is no size, expected a whole number of at least 1"):format(name, describe(n)))
+    errors.raise(("%s: %s is no size, expected a whole number from 1 to 2147483647"):format(name, describe(n)))
   end
   return n
 end
