@@ -148,14 +148,14 @@ function combinations.check(cfg, given, lenient)
   if type(decays.list[cfg.decay].keep) ~= "function" then refuse("mn.decays.%s.keep is missing, expected function(beta, gamma)", cfg.decay) end
   local x = { cfg = cfg, feature = feature_maps.list[cfg.feature], gate = gates.list[cfg.gate], memory = combinations.memory(cfg) }
   local K = feature_maps.size(cfg)
-  for _, name in ipairs { "beta", "gamma", "p_gamma" } do
-    local n = x.gate[name]
-    if type(n) == "function" then
-      errors.whole("mn.gates." .. cfg.gate, name .. " is", errors.call(n, cfg, K), 1, { where = errors.position_of(n), status = 2 })
-    end
-  end
   local problem = x.memory.refuses and x.memory.refuses(cfg, K) or not x.memory.gate and x.gate.refuses and x.gate.refuses(cfg, K)
   if not problem then
+    for _, name in ipairs { "beta", "gamma", "p_gamma" } do
+      local n = x.gate[name]
+      if type(n) == "function" then
+        errors.whole("mn.gates." .. cfg.gate, name .. " is", errors.call(n, cfg, K), 1, { where = errors.position_of(n), status = 2 })
+      end
+    end
     local decay, misfit = combinations.decay(cfg)
     x.misfit = misfit
     if misfit and not decay.product then problem = misfit end
