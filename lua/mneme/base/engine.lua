@@ -5,6 +5,9 @@ local lazy = require "mneme.base.lazy"
 local tables = require "mneme.base.tables"
 local did_you_mean = lazy "mneme.base.did_you_mean"
 
+-- What LuaJIT compiled before its rolling releases is wrong on arm64 (Debian 12: numbers, a crash); its interpreter is right.
+if jit.arch == "arm64" and jit.version:find "beta" then jit.off() end
+
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/engine%.lua$" or "./lua/mneme/"
 
 -- The first file that can be opened: a checkout, then an installation.
