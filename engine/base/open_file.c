@@ -59,8 +59,7 @@ int mn_open_read(const char *path) {
 }
 
 /* Create a file next to `path` under a name that nobody can foresee, PATH.RANDOM.tmp; a long name is cut, at a letter, so that the file
-** system takes it.  It would take the place of a file or a link: of a device or a FIFO
-** it must not, which root could. */
+** system takes it.  Refuses a device, a FIFO or a socket, whose place root's draft would take. */
 int mn_open_draft(const char *path, char draft[4096]) {
   if (is_special(path)) { errno = ENOTSUP; return -1; }
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -24,7 +24,7 @@ on CartPole, next to JAX, which compiles for minutes first.  rl_tools=: PPO of i
     { "agalite", "the released code: a clone of subho406/agalite", type = "text", example = "agalite" },
     { "jax", "a Python that can run PureJaxRL (tests/reference/bench_purejaxrl.py)", type = "text", example = "python3" },
     { "purejaxrl", "a clone of luchris429/purejaxrl", type = "text", example = "purejaxrl" },
-    { "rl_tools", "a program of yours, called with STEPS, that prints STEPS PROCESSOR_SECONDS WALL_SECONDS of a training", type = "text", example = "./ppo" },
+    { "rl_tools", "a program of yours: with STEPS THREADS it trains, and prints STEPS PROCESSOR_SECONDS WALL_SECONDS", type = "text", example = "./ppo" },
     options.bench.rounds, options.bench.threads, { "steps", "steps of each", type = "whole", range = { 1 }, default = 10000 },
   } }
 
@@ -38,15 +38,9 @@ local list = {
 
 -- Processor time of this process and, on Linux, of its children: the bridge's workers.
 local function processor_time()
-  local function text(path)
-    local f = io.open(path)
-    local said = f and f:read "*a" or ""
-    if f then f:close() end
-    return said
-  end
   local sum = os.clock()
-  for pid in text "/proc/thread-self/children":gmatch "%d+" do
-    local user, system = text("/proc/" .. pid .. "/stat"):match(".*%) %S" .. (" %S+"):rep(10) .. " (%d+) (%d+)")
+  for pid in (files.text "/proc/thread-self/children" or ""):gmatch "%d+" do
+    local user, system = (files.text("/proc/" .. pid .. "/stat") or ""):match(".*%) %S" .. (" %S+"):rep(10) .. " (%d+) (%d+)")
     sum = sum + ((user or 0) + (system or 0)) / 100
   end
   return sum
