@@ -24,8 +24,8 @@ local library = debug.getinfo(1, "S").source:match "^(@.*)base/errors%.lua$" or 
 function errors.ours(info) return info.what == "C" or info.source:sub(1, #library) == library end
 local ours = errors.ours
 
----The Lua of a chunk; "" where it cannot be read.
----@param source string as debug.getinfo has it
+---The text of a chunk, or of a file of the kernel (files.text refuses one); "" where it cannot be read.
+---@param source string as debug.getinfo has it: "@" and a path
 function errors.text_of(source)
   local path = source:match "^@(.*)"
   local f = path and io.open(path)

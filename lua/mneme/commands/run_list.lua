@@ -33,7 +33,7 @@ end
 
 -- The files that a process of this machine has locked, by inode; those of other containers are not among them.
 local function locked_files()
-  local inodes = tables.found(files.text "/proc/locks" or "", "WRITE%s+%d+%s+%x+:%x+:(%d+)")
+  local inodes = tables.found(errors.text_of "@/proc/locks", "WRITE%s+%d+%s+%x+:%x+:(%d+)")
   return tables.set(tables.map(inodes, function(inode) return tonumber(inode) end))
 end
 
@@ -117,7 +117,7 @@ end
 ---  score is: a name of the log, "fresh episodes" or "first reached", guess = the score without memory, else that of random actions, of a data
 ---  set that of the most frequent answer, normalised = the score between no memory (0) and a perfect one (1); nil: not known }
 function run_list.rows(folder)
-  local rows, locked, here = {}, locked_files(), (files.text "/proc/sys/kernel/hostname" or ""):match "^[^\n]*"
+  local rows, locked, here = {}, locked_files(), errors.text_of "@/proc/sys/kernel/hostname":match "^[^\n]*"
   local function look(path, name, deeper)
     if files.is_file(path .. "/config.json") then rows[#rows + 1] = run_row(path, name, locked, here)
     elseif files.is_file(path .. "/study.json") and name ~= "" then rows[#rows + 1] = study_row(path, name)

@@ -1,6 +1,7 @@
 -- resources.lua -- what a run used: wall-clock and processor time, peak memory, energy if the machine reports
 -- it; in RUN/resources.json, summed over all its resumes.
 local C = require("mneme.base.engine").C
+local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
 local ffi = require "ffi"
@@ -13,7 +14,7 @@ local written = { wall_s = 0, cpu_s = 0, energy_j = 0 }           -- by this pro
 local Account = {}
 Account.__index = Account
 
-local function read(path) return files.text(path) or "" end
+local function read(path) return errors.text_of("@" .. path) end
 
 -- Microjoules since some time, and where that begins again; nil where nobody may read it.
 local function energy()

@@ -39,8 +39,8 @@ local list = {
 -- Processor time of this process and, on Linux, of its children: the bridge's workers.
 local function processor_time()
   local sum = os.clock()
-  for pid in (files.text "/proc/thread-self/children" or ""):gmatch "%d+" do
-    local user, system = (files.text("/proc/" .. pid .. "/stat") or ""):match(".*%) %S" .. (" %S+"):rep(10) .. " (%d+) (%d+)")
+  for pid in errors.text_of "@/proc/thread-self/children":gmatch "%d+" do
+    local user, system = errors.text_of("@/proc/" .. pid .. "/stat"):match(".*%) %S" .. (" %S+"):rep(10) .. " (%d+) (%d+)")
     sum = sum + ((user or 0) + (system or 0)) / 100
   end
   return sum
