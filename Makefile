@@ -53,7 +53,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --no-print-directory -j$(JOBS)
 endif
 
-all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so     ## build the program for this CPU: build/mneme
+all: $(B)/libmneme.so $(B)/mneme $(B)/libmneme_view.so $(B)/bytecode     ## build the program for this CPU: build/mneme
 
 $(B)/libmneme.so: $(ENGINE)
 	@echo "ld $@"
@@ -69,6 +69,13 @@ $(B)/libmneme_view.so: $(VIEW) $(B)/libmneme.so
 $(B)/mneme: $(B)/lua/main.o
 	@echo "ld $@"
 	@$(CC) $(ALL_C) $(BUNDLED) $(LDFLAGS) -o $@ $< $(shell pkg-config --libs luajit) -ldl -lm
+
+# Mneme's Lua as bytecode, by the LuaJIT that will read it; without it the program reads the text.
+LUA := $(shell cd lua && find mneme -name '*.lua' | LC_ALL=C sort)
+$(B)/bytecode: $(LUA:%=lua/%)
+	@echo "luajit $@"
+	@$(RUN) $$(command -v luajit) -e 'package.path = "lua/?.lua" require("mneme.base.luajit").compile("$@.new", "$(LUA)")' && mv $@.new $@ || \
+	  echo "no bytecode: Mneme starts more slowly"
 
 # Environments and rollouts have the same bits on a GPU: what is fused is written so.
 $(B)/engine/envs/%.o $(B)/engine/sim/rollout.o: EXACT := -ffp-contract=off

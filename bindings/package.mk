@@ -16,6 +16,7 @@ install: all    ## install into PREFIX (/usr/local), below DESTDIR if that is se
 	@install -m 644 engine/mneme.h scenes/view/view.h $(TO)/include/mneme/
 	@cp -R lua scenes experiments $(TO)/share/mneme/
 	@rm -r $(TO)/share/mneme/lua/main.c $(TO)/share/mneme/scenes/view
+	@[ ! -e $(B)/bytecode ] || install -m 644 $(B)/bytecode $(TO)/share/mneme/lua/mneme/
 	@ln -sfn ../../mneme/lua/mneme $(TO)/share/lua/5.1/mneme
 	@sed 's|@VERSION@|$(VERSION)|' bindings/mneme.pc.in > $(TO)/lib/pkgconfig/mneme.pc
 	@install -m 644 bindings/shell/mneme.bash $(TO)/share/bash-completion/completions/mneme

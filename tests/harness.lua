@@ -1,7 +1,7 @@
 -- harness.lua -- what a test file needs: t.test(name, f), t.skip, t.fails, and t.eq, t.near, t.ok, t.raises of models/expect.lua.
 local golden_errors = require "tests.support.golden_errors"
 local processor_time = require "tests.support.processor_time"
-_G.pairs = require("mneme.base.luajit_pairs").pairs      -- as users' files have it
+_G.pairs = require("mneme.base.luajit").pairs      -- as users' files have it
 local t = { passed = 0, failed = 0, skipped = 0, failures = {} }
 local SKIP = {}
 

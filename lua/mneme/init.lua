@@ -1,6 +1,6 @@
 -- init.lua -- the table that require "mneme" returns.  Parts are loaded when first used; every op of
 -- engine/ops is a function here too: mn.matmul(a, b), mn.linear_attention { q = q, k = k, ... }.
-local pairs = require("mneme.base.luajit_pairs").pairs      -- first: the files of Mneme that are loaded after it have a pairs() without fault
+local pairs = require("mneme.base.luajit").pairs      -- first: the files of Mneme that are loaded after it have a pairs() without fault
 require("mneme.base.trusted_code").install()      -- what scripts load is noted for their runs
 require("mneme.base.errors").about = function(kind, name) return require("mneme.commands.help").meaning(kind, name) end
 local suggest = require("mneme.tensor.op_binding").suggest

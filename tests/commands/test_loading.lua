@@ -56,4 +56,34 @@ t.test("what plays a stored run does not load the rig of the contract's checks",
   end
 end)
 
+t.test("Mneme's own files load as bytecode where their text is what was compiled, else as text", function()
+  local files = require "mneme.base.files"
+  local home = shell.folder() .. "/"
+  local function version() return (shell.run(dir, ("MNEME_HOME='%s' MNEME_BUILD='%sb' '%s' --version"):format(home, home, shell.program))) end
+  local function rewrite(path, from, to)
+    local text, n = files.read(path):gsub(from, to)
+    t.ok(n > 0, path)
+    files.write(path, { text })
+  end
+  shell.run(home, ("mkdir b lua engine; cp -r '%s'/lua/mneme lua/; cp '%s'/engine/mneme.h engine/; cp '%s'/libmneme.so '%s'/bytecode b/"):format(
+    shell.root, shell.root, shell.build, shell.build))
+  local was = version()
+  local number = was:match "%d+%.%d+%.%d+"
+  rewrite(home .. "b/bytecode", "\n" .. number, "\n7.7.7")                          -- a text as LuaJIT keeps one: its length + 5, and the letters
+  t.eq(version(), "mneme 7.7.7\n")
+  rewrite(home .. "lua/mneme/base/version.lua", number, "8.8.8")
+  t.eq(version(), "mneme 8.8.8\n")
+  rewrite(home .. "lua/mneme/base/version.lua", "8%.8%.8\"", "8.8.8\" .. nil")
+  t.ok(version():find("lua/mneme/base/version.lua:", 1, true), "a mistake says where it is")
+  rewrite(home .. "lua/mneme/base/version.lua", "8%.8%.8\" .. nil", number .. "\"")
+  for _, part in ipairs { 0, 20, 2000, 30000, 1e6 } do
+    local whole = files.read(shell.build .. "/bytecode")
+    files.write(home .. "b/bytecode", { whole:sub(1, part) })
+    t.eq(version(), was)
+    files.write(home .. "b/bytecode", { whole:sub(1, part), "9", whole:sub(part + 2) })
+    t.eq(version(), was)
+  end
+  os.execute(("rm -rf '%s'"):format(home))
+end)
+
 os.execute(("rm -rf '%s'"):format(dir))

@@ -5,7 +5,7 @@ local t = require "tests.harness"
 local envs = require "mneme.envs"
 local files = require "mneme.base.files"
 local checkpoint_files = require "mneme.runs.checkpoint_files"
-local luajit_pairs = require "mneme.base.luajit_pairs"
+local luajit = require "mneme.base.luajit"
 local check_resumable = require "mneme.envs.check_resumable"
 local shell = require "tests.support.shell"
 local env_rig = require "tests.support.env_rig"
@@ -27,16 +27,16 @@ end
 
 t.test("pairs in an environment: numbers, then texts, then booleans, then one key of another kind", function()
   local mixed = { 10, 20, [-1] = 0, [2.5] = 0, [1e6] = 0, zeta = 0, alpha = 0, [""] = 0, Beta = 0, [true] = 0, [false] = 0 }
-  t.eq(luajit_pairs.ordered(keys_of, mixed), "-1 1 2 2.5 1000000  Beta alpha zeta false true")
+  t.eq(luajit.ordered(keys_of, mixed), "-1 1 2 2.5 1000000  Beta alpha zeta false true")
   mixed[print] = 0
-  t.ok(luajit_pairs.ordered(keys_of, mixed):find("true " .. tostring(print), 1, true), "one function as a key comes last")
+  t.ok(luajit.ordered(keys_of, mixed):find("true " .. tostring(print), 1, true), "one function as a key comes last")
   mixed[{}] = 0
-  t.raises(function() luajit_pairs.ordered(keys_of, mixed) end,
+  t.raises(function() luajit.ordered(keys_of, mixed) end,
     "test_scripted_saves.lua:%d+: pairs: 2 keys are neither numbers nor texts, but a %a+ .-, and have no order %(.-ipairs")
   local n = 0
   for _ in pairs(mixed) do n = n + 1 end
   t.eq(n, 13, "elsewhere pairs takes all keys, also after an error")
-  t.eq(luajit_pairs.ordered(keys_of, {}), "")
+  t.eq(luajit.ordered(keys_of, {}), "")
 end)
 
 t.test("pairs in an environment: keys may be changed and taken away on the way; f's results and errors pass", function()
@@ -49,13 +49,13 @@ t.test("pairs in an environment: keys may be changed and taken away on the way; 
     end
     return unpack(seen)
   end
-  t.eq(table.concat({ luajit_pairs.ordered(take_away, { a = 1, b = 2, c = 3, d = 4 }) }, " "), "a1 b2 d9")
+  t.eq(table.concat({ luajit.ordered(take_away, { a = 1, b = 2, c = 3, d = 4 }) }, " "), "a1 b2 d9")
   local mine = setmetatable({}, {})
-  local ok, problem = pcall(luajit_pairs.ordered, error, mine)
+  local ok, problem = pcall(luajit.ordered, error, mine)
   t.ok(not ok and problem == mine, "an object that is thrown arrives")
-  t.eq(select("#", luajit_pairs.ordered(function() return nil, nil end)), 2)
-  local inner = luajit_pairs.ordered(function()
-    pcall(luajit_pairs.ordered, error, "x")
+  t.eq(select("#", luajit.ordered(function() return nil, nil end)), 2)
+  local inner = luajit.ordered(function()
+    pcall(luajit.ordered, error, "x")
     return keys_of { z = 1, y = 1, x = 1, b = 1, a = 1 }
   end)
   t.eq(inner, "a b x y z", "still in order after an inner environment failed")

@@ -7,7 +7,7 @@ local device = require "tests.gpu.device"
 
 local dir = shell.folder()
 files.write(dir .. "/ops.lua", { ("package.path = '%slua/?.lua;%slua/?/init.lua;' .. package.path\n"):format(shell.root, shell.root), [[
-_G.pairs = require("mneme.base.luajit_pairs").pairs
+_G.pairs = require("mneme.base.luajit").pairs
 require("mneme.base.engine").open(arg[1], 1)
 local mn = require "mneme"
 local inf = math.huge

@@ -4,7 +4,7 @@
 local ffi = require "ffi"
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
-local luajit_pairs = require "mneme.base.luajit_pairs"
+local luajit = require "mneme.base.luajit"
 local tables = require "mneme.base.tables"
 
 ffi.cdef "char *realpath(const char *path, char *resolved);  void free(void *p);"
@@ -283,7 +283,7 @@ end
 local function reads(path) return type(path) == "string" and trusted_code.note_data(path) or path end
 
 -- Globals of users' files: the process's, besides those that note what is loaded and read, and a pairs() without fault.
-local globals = { pairs = luajit_pairs.pairs, next = luajit_pairs.next, os = setmetatable({ exit = errors.exit }, { __index = os }) }
+local globals = { pairs = luajit.pairs, next = luajit.next, os = setmetatable({ exit = errors.exit }, { __index = os }) }
 globals.io = setmetatable({
   open = function(path, mode)
     if not mode or mode == "r" or mode == "rb" then path = reads(path)

@@ -1,6 +1,6 @@
 -- cli.lua -- the command line: `mneme COMMAND ...`.  Each command declares its options (options.lua); arguments.lua reads them, and errors
 -- carry their exit status.
-require "mneme.base.luajit_pairs"                 -- first: the files of Mneme that are loaded after it have a pairs() without fault
+require "mneme.base.luajit"                 -- first: the files of Mneme that are loaded after it have a pairs() without fault
 local trusted_code = require "mneme.base.trusted_code"
 trusted_code.install()                            -- what scripts load is noted for their runs
 local ffi = require "ffi"

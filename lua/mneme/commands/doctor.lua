@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
 local layout = require "mneme.base.layout"
-local luajit_pairs = require "mneme.base.luajit_pairs"
+local luajit = require "mneme.base.luajit"
 local resources = require "mneme.runs.resources"
 local version = require "mneme.base.version"
 
@@ -63,7 +63,7 @@ local function parts()
   local list = {
     { "mneme", version .. ", " .. engine.library .. (commit ~= "" and ", commit " .. commit or "") .. ", " .. about.compiler },
     { "lua", jit.version .. " " .. jit.arch .. (jit.status() and "" or ", compiler off"), required = true },
-    { "pairs", luajit_pairs.faulty() and "Mneme's: that of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
+    { "pairs", luajit.faulty() and "Mneme's: that of this LuaJIT loses keys in nested loops (its issue 744)" or "LuaJIT's own" },
     { "folders", files_ok, apt "lua-filesystem", "runs, sweeps and views", required = true },
     { "json", jansson, apt "libjansson4", "run folders", required = true },
     { "system", about.system },
