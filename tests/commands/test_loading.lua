@@ -76,6 +76,9 @@ t.test("Mneme's own files load as bytecode where their text is what was compiled
   rewrite(home .. "lua/mneme/base/version.lua", "8%.8%.8\"", "8.8.8\" .. nil")
   t.ok(version():find("lua/mneme/base/version.lua:", 1, true), "a mistake says where it is")
   rewrite(home .. "lua/mneme/base/version.lua", "8%.8%.8\" .. nil", number .. "\"")
+  shell.run(home, "mkdir -p i/share/mneme i/bin i/lib i/include; cp -r lua i/share/mneme/; cp b/bytecode i/share/mneme/lua/mneme/; cp b/libmneme.so i/lib/; "
+    .. "cp '" .. shell.program .. "' i/bin/; cp -r engine i/include/mneme")
+  t.eq((shell.run(home, "env -u MNEME_BUILD i/bin/mneme --version")), "mneme 7.7.7\n", "an installation has it beside its files")
   for _, part in ipairs { 0, 20, 2000, 30000, 1e6 } do
     local whole = files.read(shell.build .. "/bytecode")
     files.write(home .. "b/bytecode", { whole:sub(1, part) })

@@ -102,7 +102,8 @@ local kept, entries                    -- path of that file; path below lua/ -> 
 local function read_index()
   entries = {}
   local build, expected = os.getenv "MNEME_BUILD", header()
-  for _, path in ipairs { build and build .. "/bytecode" or nil, library .. "mneme/bytecode" } do
+  for _, folder in ipairs { library .. "mneme", build } do
+    local path = folder .. "/bytecode"
     local f = io.open(path, "rb")
     if f and f:read(#expected) == expected then
       local list = f:read(tonumber(f:read "*l") or 0) or ""
