@@ -103,8 +103,7 @@ local function read_index()
   entries = {}
   local build, expected = os.getenv "MNEME_BUILD", header()
   for _, folder in ipairs { library .. "mneme", build } do
-    local path = folder .. "/bytecode"
-    local f = io.open(path, "rb")
+    local f = io.open(folder .. "/bytecode", "rb")
     if f and f:read(#expected) == expected then
       local list = f:read(tonumber(f:read "*l") or 0) or ""
       local at = f:seek()
@@ -112,7 +111,7 @@ local function read_index()
         entries[name] = { at = at, text = tonumber(text), code = tonumber(code) }
         at = at + text + code
       end
-      kept = path
+      kept = folder .. "/bytecode"
     end
     if f then f:close() end
     if kept then return end
