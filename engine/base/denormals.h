@@ -13,6 +13,14 @@ static inline unsigned mn_flush(void) {
   return before;
 }
 static inline void mn_unflush(unsigned before) { if ((before & 0x8040) != 0x8040) _mm_setcsr(before); }
+#elif defined __aarch64__
+static inline unsigned mn_flush(void) {
+  unsigned long before;
+  __asm__ volatile ("mrs %0, fpcr" : "=r" (before));
+  if (!(before & 1ul << 24)) __asm__ volatile ("msr fpcr, %0" :: "r" (before | 1ul << 24));
+  return (unsigned)before;
+}
+static inline void mn_unflush(unsigned before) { if (!(before & 1u << 24)) __asm__ volatile ("msr fpcr, %0" :: "r" ((unsigned long)before)); }
 #else
 static inline unsigned mn_flush(void) { return 0; }
 static inline void mn_unflush(unsigned before) { (void)before; }

@@ -378,6 +378,7 @@ for _, case in ipairs(exact) do
     local p = x:data()
     for i = 0, n - 1 do
       if i % 2 == 0 then number.u = i * 17179 else number.x = (i / n - 0.5) * 40 end
+      if bit.band(number.u, 0x7fffffff) > 0x7f800000 then number.u = 0x7fc00000 end       -- other NaNs are no numbers to LuaJIT's interpreter
       p[i] = number.x
     end
     local special = { 0, -0.0, math.huge, -math.huge, 0 / 0, 1e-45, -1e-45, 88.73, -103.98, -87.4,

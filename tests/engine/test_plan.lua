@@ -439,6 +439,7 @@ end)
 
 -- Lua memory left by n runs of f, without the JIT, whose traces would be counted.
 local function garbage(n, f)
+  local compiled = jit.status()
   jit.off()
   jit.flush()
   f() f()
@@ -447,7 +448,7 @@ local function garbage(n, f)
   for _ = 1, n do f() end
   local left = collectgarbage "count" - before
   collectgarbage "restart"
-  jit.on()
+  if compiled then jit.on() end
   return left
 end
 
