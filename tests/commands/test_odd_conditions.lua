@@ -154,4 +154,19 @@ t.test("a config.json with values of other kinds is refused in words", function(
   end
 end)
 
+t.test("episodes of one step: every tool writes its figure, or refuses in words", function()
+  write("one.lua", [[return { name = "one", observation = { 1 }, actions = 1, to_know = { b = "class" }, truth = function(self) return { b = self.b } end,
+    reset = function(self, random) self.b = random(2) return { self.b } end, step = function() return { 0 }, 1, true, 1 end }
+]])
+  t.eq(select(2, mneme "run train env=one.lua core=gru core.d_model=4 hidden=4 num_envs=2 num_steps=8 steps=64 threads=1 run=one"), 0)
+  for _, tool in ipairs { "where one episodes=4", "credit one", "probe one episodes=48", "intervene one patch=0:1", "view one", "report one" } do
+    for _, kind in ipairs { "svg", "csv", "json", "png", "html" } do
+      local words = ("%s out=one.%s"):format(tool, kind)
+      os.remove(dir .. "/one." .. kind)
+      local said, status = mneme(words)
+      t.eq(status, files.is_file(dir .. "/one." .. kind) and 0 or 2, words .. ": " .. said)
+    end
+  end
+end)
+
 files.remove_folder(dir)

@@ -56,10 +56,12 @@ end)
 
 t.test("patching all of the memory before the decision gives A's policy on B's observation; patching B's own memory changes nothing", function()
   local A, B, p = pair_of(function(seed) return cue_agent.new(1, { seed = seed, seeded = true }, 6) end, 100)
-  local same = patching.new(p.agent, B, B, { decision = 11 })
-  t.ok(same:work() and not same.problem, same.problem)
-  for r in ipairs(same.parts) do for c in ipairs(same.map.steps) do t.near(same.cells[r][c].loss, 0, 1e-6) end end
-  for _, path in ipairs(same.paths) do t.near(path.log_odds, 0, 1e-4) end
+  for _, decision in ipairs { 11, false } do                     -- false: the map chooses one
+    local same = patching.new(p.agent, B, B, { decision = decision or nil })
+    t.ok(same:work() and not same.problem, same.problem)
+    for r in ipairs(same.parts) do for c in ipairs(same.map.steps) do t.near(same.cells[r][c].loss, 0, 1e-6) end end
+    for _, path in ipairs(same.paths) do t.near(path.log_odds, 0, 1e-4) end
+  end
   local job = patching.new(p.agent, A, B, { decision = 5, at = 5 })
   t.ok(job:work() and not job.problem, job.problem)
   t.eq(#job.map.steps, 1)

@@ -143,6 +143,7 @@ end
 local function write(o, result)
   if o.kind == "numbers" then files.write(o.out, { json.encode(numbers(result, o), " "), "\n" })
   elseif o.kind == "figure" then
+    if #result.steps == 0 then errors.usage(("where: out=%s: there is no step to draw"):format(o.out), ".json and .png say so") end
     local name, map = o.folder:match "([^/]+)/*$", result.map
     figures.export(result:figure(("Where %s %s, at %.0f steps"):format(name, map.test_of == "hold" and "forgets" or "remembers", map.carrier.steps),
       ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "")), o.out)
@@ -202,11 +203,8 @@ local function tell(o, env, result)
   local map = result.map
   if #map.steps == 0 then return true end
   if map.test_of == "hold" then print(wrap(memory_story.lost(map, result.cells, result.what))) return true end
-  local held
-  if memory_story.fails(map) then
-    held = measure(o, env, "hold")
-    if not held then return false end
-  end
+  local held = memory_story.fails(map) and measure(o, env, "hold")
+  if held == nil then return false end             -- a signal came
   local sentences, lost = memory_story.sentences(result, held, result.what, function(of, word) return why(o, env, of, word) end)
   for _, text in ipairs(sentences) do print(wrap(text)) end
   if lost then print(("see it: mneme view %s hold=%s at=%d"):format(o.folder, lost.row.word, lost.last)) end

@@ -120,13 +120,13 @@ function init.orthogonal(gain, groups)
   end
 end
 
----Uniform in +- 1/sqrt(fan_in), of which a share of each row is set to 0, at random places (Elsayed et al. 2024, algorithm 1).
+---Uniform in +- 1/sqrt(fan_in); a share of each row is set to 0, at random places (Elsayed et al. 2024, algorithm 1), never all: zeros do not learn.
 ---@param share number 0..1
 ---@return fun(p, rows, cols)
 function init.sparse(share)
   return function(p, rows, cols)
     if dry then stream = stream + 1 return end
-    local zeros, order = math.ceil(share * cols), ffi.new("float[?]", cols)
+    local zeros, order = math.min(math.ceil(share * cols), cols - 1), ffi.new("float[?]", cols)
     init.uniform(1 / math.sqrt(cols))(p, rows, cols)
     for r = 0, rows - 1 do
       normal(order, cols)

@@ -54,7 +54,7 @@ local function find_decision(self, one)
   local there, memory = again(self, self.A, one, last, all)
   local own = there and again(self, self.B, one, last, {})
   if not own then return false end
-  for i = 1, last do
+  for i = math.min(2, last), last do             -- nothing is remembered before the first step
     tensor.keep(memory[i], probe.state)
     local moved = self.judge.moved(own[i], probe.step(i, { self.B }), 1)[0]
     if moved > best + 1e-6 then best, self.decision = moved, self.B[i].step end
