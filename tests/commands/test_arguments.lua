@@ -68,7 +68,7 @@ end
 local function name_of(command, option) return ("mneme %s %s="):format(command.name, option[1]) end
 
 t.test("what a parser takes is in help, in the manual page, in docs/commands.md and in completion, and nothing else is", function()
-  local man, page = "\n" .. require("mneme.commands.man").page(), files.read(shell.root .. "/docs/commands.md")
+  local man, page = "\n" .. options.man(options.commands.all(true)), files.read(shell.root .. "/docs/commands.md")
   t.eq(page, options.markdown(commands.all()), "docs/commands.md: mneme help commands")
   local topics = help.topics()
   each(function(command, option)

@@ -170,6 +170,11 @@ t.test("pages", function()
   none(texts_of(pages, prose))
 end)
 
+t.test("lists of words", function()
+  local function answers(text) return { { 1, (text:gsub("[^\n]+", function(line) return line:find "^    " and "" or nil end)) } } end
+  none(texts_of({ "lua/mneme/base/names_elsewhere.txt", "lua/mneme/commands/words_of_messages.txt", "lua/mneme/tensor/torch_names.txt" }, answers))
+end)
+
 t.test("strings of Lua files", function()
   none(texts_of(below("experiments", "%.lua$", below("scenes", "%.lua$", below("lua", "%.lua$", {}))), lua_strings))
 end)

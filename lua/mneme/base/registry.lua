@@ -32,6 +32,10 @@ function registry.names(kind, usable)
   return names
 end
 
+---The text of a file of the library's own.
+---@param path string below lua/mneme: "commands/manual_page.txt"
+function registry.text(path) return errors.text_of("@" .. here .. path) end
+
 ---Is there one of this name among Mneme's own?
 function registry.is_ours(kind, name)
   return lfs.attributes((inside[kind] and here or registry.root) .. kind .. "/" .. name .. ".lua", "mode") == "file"

@@ -438,7 +438,7 @@ function help.names_code(words)
   return tables.map(words, function(word, i) return (word:find "%.lua$" or i > 1 and help.named[words[1]]) and word or nil end)
 end
 
-local pages = { man = function() return require("mneme.commands.man").page() end, api = function() return api.page() end,
+local pages = { man = function() return options.man(options.commands.all(true)) end, api = function() return api.page() end,
   commands = function() return options.markdown(options.commands.all()) end }
 
 ---What `mneme help` makes besides pages.

@@ -6,7 +6,9 @@ local tables = require "mneme.base.tables"
 local setting_types = require "mneme.base.setting_types"
 local engine = lazy "mneme.base.engine"
 local layout = lazy "mneme.base.layout"
+local registry = lazy "mneme.base.registry"
 local run_sources = lazy "mneme.runs.run_sources"
+local version = require "mneme.base.version"
 
 local options = {}
 
@@ -342,6 +344,21 @@ function options.markdown(list)
   out[#out + 1] = "## Commands that read stored runs\n"
   rows(stored_code)
   return (table.concat(out, "\n"):gsub("\n+$", "\n"))
+end
+
+-- A line of text: backslashes, dashes and a leading dot are escaped for man.
+local function plain(text) return (text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("^([.'])", "\\&%1")) end
+
+---The same as a manual page in man(7) format: manual_page.txt, with the commands in their place.
+function options.man(list)
+  local out = {}
+  for _, c in ipairs(list) do
+    out[#out + 1] = (".TP\n.B %s\\fR%s\n%s\n.RS"):format(c.name, plain(options.usage(c):sub(#c.name + 7)), plain(c.doc))
+    for line in (c.about or ""):gmatch "[^\n]+" do out[#out + 1] = plain(line) end
+    for _, row in ipairs(options.rows(options.of(c))) do out[#out + 1] = (".TP\n.B %s\n%s"):format(plain(row[1]), plain(row[2])) end
+    out[#out + 1] = ".RE"
+  end
+  return (registry.text "commands/manual_page.txt":gsub("{{(%l+)}}", { version = version, commands = table.concat(out, "\n") }))
 end
 
 -- ---- the commands of mneme, in the order of help ----

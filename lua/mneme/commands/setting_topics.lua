@@ -151,28 +151,6 @@ function setting_topics.of_experiments(key)
   return rows[1] and { function() return ("%s: a setting of experiments\n"):format(key) .. layout.columns(rows) end } or nil
 end
 
-local words = {
-  history = "in RUN/config.json, an entry for each start or resume of the run: from which step, by which program and commit, on which machine, and with which "
-    .. "steps, device, precision and threads.",
-  source = "RUN/source holds a copy of the script and of every Lua file that it loaded; config.json has their checksums. mneme check RUN compares.",
-  journal = "the folder STUDY/tune: a run for each trial, and what was picked. Killed, the same command goes on from it (docs/tuning.md).",
-  trial = "one run of a tuning: a setting with one seed.",
-  claim = "what a study is to show, as a test on its runs: better, at_least, ratio, equal, solves, sooner (docs/studies.md).",
-  verdict = "what the runs say of a claim: holds, does not hold, or undecided, with p corrected for all claims.",
-  point = "one combination of a study's axes; a run of a study is a point with one seed.",
-  checkpoint = "parameters, optimiser, states and counters of a training in one file, RUN/checkpoints/step-N.safetensors; written once a minute and at the "
-    .. "end. A run resumes from the newest.",
-  score = "success, or what an environment calls success, from 0 to 1; the return is the sum of rewards.",
-  metrics = "RUN/metrics.jsonl: a line of JSON for each logged step. The same values are in the events for TensorBoard.",
-  live = "RUN/live: the file through which mneme view watches a training. It holds nothing that a run needs.",
-  tape = "the ops that were recorded for backward(); backward() frees what it walked, mn.clear_tape() all.",
-  state = "what a core keeps from step to step, for each environment.",
-  rank = "one process of an MPI job that trains one agent (docs/ranks.md).",
-  half_life = "the steps after which half of what a state held is left; core.remember=STEPS is where it begins.",
-}
-local also = { claims = "claim", verdicts = "verdict", trials = "trial", points = "point", ranks = "rank", states = "state", ["half-life"] = "half_life",
-  sources = "source" }
-
 ---What an option is in each command that has it; nil: none has.
 ---@return string?
 function setting_topics.of_option(key)
@@ -196,9 +174,9 @@ local function of_commands(add)
     for _, option in ipairs(options.of(command)) do keys[option[1]] = true end
   end
   for key in pairs(keys) do add(key, function() return setting_topics.of_option(key) end) end
-  for word in pairs(tables.merged(words, also)) do
-    local of = also[word] or word
-    add(word, function() return layout.prose(("%s: %s"):format(of:gsub("_", "-"), words[of])) end)
+  for _, row in ipairs(require "mneme.base.word_lists" "commands/words_of_messages.txt") do
+    local text = ("%s: %s"):format(row[2]:match "%S+":gsub("_", "-"), row[3])
+    for word in row[2]:gmatch "%S+" do add(word, function() return layout.prose(text) end) end
   end
 end
 

@@ -1,5 +1,6 @@
 -- torch_writer.lua -- the graph of an agent's step as a Python file that imports torch alone: a module with its parameters inside, by Mneme's
 -- names, for one step and for sequences, and for any number of environments.
+local registry = require "mneme.base.registry"
 local primitives = require "mneme.portable.primitives"
 local plan_writer = require "mneme.portable.plan_writer"
 
@@ -38,57 +39,7 @@ local function scalar(x)
   return ("%.9g"):format(x)
 end
 
-local head = [[
-import torch
-
-
-def _floats(text, *shape):
-    return torch.frombuffer(bytearray.fromhex(text), dtype=torch.float32).reshape(shape).clone()
-
-
-class Agent(torch.nn.Module):
-    """One step: distribution, value, state = agent.step(observation, state, done%s).  Sequences: agent(...), with time as the first axis.
-
-    observation [B, %s] as the environment gives it; done [B]: 1 where this observation begins an episode;%s
-    state: agent.initial(B), or that of the step before.  distribution [B, %d]: parameters of the policy (%s); value [B].
-    """
-
-    def __init__(self):
-        super().__init__()
-        for name, value in {**PARAMETERS, **BUFFERS}.items():
-            module, *path = self, *name.split(".")
-            for part in path[:-1]:
-                if not hasattr(module, part):
-                    module.add_module(part, torch.nn.Module())
-                module = getattr(module, part)
-            if name in PARAMETERS:
-                module.register_parameter(path[-1], torch.nn.Parameter(_floats(*value)))
-            else:
-                module.register_buffer(path[-1], _floats(*value))
-        self._constants = [_floats(*value) for value in CONSTANTS]
-
-    def _apply(self, fn, *rest):
-        self._constants = [fn(x) for x in self._constants]
-        return super()._apply(fn, *rest)
-
-    def initial(self, B):
-        """The memory before anything was seen."""
-        like = next(iter(self.parameters()), torch.zeros(()))
-        return {name: torch.cat([_floats(*value).to(like)] * B, axis) for name, (axis, *value) in STATES.items()}
-
-    def forward(self, observation, state=None, done=None%s):
-        """Sequences [T, B, ...]: distributions [T, B, %d], values [T, B], the state after the last step."""
-        T, B = observation.shape[:2]
-        if done is None:
-            done = torch.zeros(T, B)
-        state = self.initial(B) if state is None else state
-        distributions, values = [], []
-        for t in range(T):
-            distribution, value, state = self.step(observation[t], state, done[t]%s)
-            distributions.append(distribution)
-            values.append(value)
-        return torch.stack(distributions), torch.stack(values), state
-]]
+local head = registry.text "portable/torch_agent.txt"           -- of the class, up to its step
 
 -- Lines of at most that many characters of a long text, joined by Python.
 local function text_of(hex)
@@ -162,7 +113,8 @@ function writer.text(graph, about, distribution)
   local defaults, steps = more, more:gsub("([%w_]+)", "%1[t]")
   if more ~= "" then defaults = defaults:gsub("([%w_]+)", "%1=None") end
   out[#out + 1] = ('"""%s"""'):format((about:gsub('"""', "'''"):gsub("\\", "/")))
-  out[#out + 1] = head:format(more, table.concat(shape, ", "), table.concat(pieces), graph.actions, distribution, defaults, graph.actions, steps)
+  out[#out + 1] = head:gsub("{{(%l+)}}", { more = more, shape = table.concat(shape, ", "), pieces = table.concat(pieces), actions = graph.actions,
+    distribution = distribution, defaults = defaults, steps = steps })
   out[#out + 1] = ("    def step(self, observation, state, done%s):"):format(more)
   out[#out + 1] = "        p, c, B = {**dict(self.named_parameters()), **dict(self.named_buffers())}, self._constants, observation.shape[0]"
   out[#out + 1] = "        one = next(iter(self.parameters()), torch.zeros(())).new_ones(())"

@@ -2,7 +2,7 @@
 -- can be distinguished by colour-blind readers; from the seventh line on, dashes and markers distinguish lines of one colour.
 -- A memory has its colour by its name, in every figure.
 local engine = require "mneme.base.engine"
-local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local figure_style = {}
 
 ---Sizes of letters.
@@ -104,7 +104,7 @@ figure_style.FEW = 5
 figure_style.FONT = '"Helvetica Neue",Arial,"Liberation Sans","DejaVu Sans",sans-serif'
 
 -- Colours stand as var(--NAME), in place of which css() puts those of a theme.
-local rules = files.read((debug.getinfo(1, "S").source:match "^@(.*)figure_style%.lua$" or "./lua/mneme/insight/figures/") .. "figure.css")
+local rules = registry.text "insight/figures/figure.css"
 for k = 1, COLORS do
   rules = rules .. (".mn-figure .c%d{stroke:var(--c%d)}\n.mn-figure .f%d{fill:var(--c%d)}\n"):format(k, k, k, k)
 end

@@ -2,21 +2,20 @@
 -- that save it and its numbers.  It loads nothing from the network;
 -- without scripts only saving the drawing is unavailable.
 local figure_csv = require "mneme.insight.figures.figure_csv"
-local files = require "mneme.base.files"
 local figure_style = require "mneme.insight.figures.figure_style"
 local figure_format = require "mneme.insight.figures.figure_format"
+local registry = require "mneme.base.registry"
 local svg = require "mneme.insight.figures.svg"
 local text = require "mneme.insight.figures.text"
 
 local section = {}
 local escape = text.escape
-local here = debug.getinfo(1, "S").source:match "^@(.*)html_section%.lua$" or "./lua/mneme/insight/figures/"
 
 ---What the head of a page needs, once, for all its figures.
 ---@return string html
 function section.head()
   return ('<style id="mn-figure-colors">%s</style>\n<style>%s</style>\n<script>%s</script>\n'):format(figure_style.css(),
-    files.read(here .. "section.css"), files.read(here .. "section.js"))
+    registry.text "insight/figures/section.css", registry.text "insight/figures/section.js")
 end
 
 -- Text as the address of a file that holds it.

@@ -4,7 +4,7 @@ local moment_links = require "mneme.insight.view.moment_links"
 local engine = require "mneme.base.engine"
 local episode_data = require "mneme.insight.view.episode_data"
 local errors = require "mneme.base.errors"
-local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local scene = require "mneme.insight.view.scene"
 local window = require "mneme.insight.view.window"
 
@@ -12,7 +12,6 @@ ffi.cdef "int gethostname(char *name, size_t bytes);"
 
 local C = engine.C
 local browser_window = {}
-local here = debug.getinfo(1, "S").source:match "^@(.*)browser_window%.lua$" or "./lua/mneme/insight/view/"
 local PORT, PORTS = 8650, 50                 -- where a free one is looked for, so that a forwarded port serves again
 local LEAST, MOST = 320, 8192                -- pixels of a side of a page
 local PAUSED, ALONE = 0.5, 1                 -- seconds between two looks at the clock while nothing moves, and while nobody looks
@@ -67,8 +66,8 @@ end
 
 ---What a browser loads: it then asks for pages.
 function browser_window.document()
-  local scripts = files.read(here .. "painter.js") .. "\n" .. files.read(here .. "browser.js")
-  return (files.read(here .. "browser.html"):gsub("SCRIPTS", function() return scripts end))
+  local scripts = registry.text "insight/view/painter.js" .. "\n" .. registry.text "insight/view/browser.js"
+  return (registry.text "insight/view/browser.html":gsub("SCRIPTS", function() return scripts end))
 end
 
 ---Show a client to browsers, at a port of this machine and to those who have the link, until Ctrl-C.

@@ -1,10 +1,9 @@
 -- episode_page.lua -- an episode as one HTML file, episode.html: its shapes, and painter.js, which paints and plays them.  Nothing is
 -- loaded from the network; without scripts there are a picture and every step in words.
-local files = require "mneme.base.files"
+local registry = require "mneme.base.registry"
 local escape = require("mneme.insight.figures.text").escape
 
 local page = {}
-local here = debug.getinfo(1, "S").source:match "^@(.*)episode_page%.lua$" or "./lua/mneme/insight/view/"
 
 -- What a page needs once: colours as the reader prefers them, or as a theme that was chosen.
 local function head()
@@ -18,10 +17,10 @@ local function head()
   local light, dark = variables "light", variables "dark"
   return ("<style>.mn-episode,.mn-page{%s}\n@media screen and (prefers-color-scheme:dark){.mn-episode,.mn-page{%s}}\n"
     .. "[data-theme=light]{%s}\n[data-theme=dark]{%s}\nbody.mn-page{background:var(--mn-page)}\n%s</style>\n"):format(light, dark, light, dark,
-    files.read(here .. "episode.css"))
+    registry.text "insight/view/episode.css")
 end
 
-local function script() return "<script>(() => {" .. files.read(here .. "painter.js") .. "})();</script>\n" end
+local function script() return "<script>(() => {" .. registry.text "insight/view/painter.js" .. "})();</script>\n" end
 
 -- The run's first episodes as marks, and what the marks are: strip = { { mark, good, text }, ... }, { words ... }.
 local function strip(data)
@@ -45,7 +44,7 @@ function page.whole(data, options)
     notes = escape(table.concat(notes, "; ")), story = data.story and ('<p class="mn-story">%s</p>\n'):format(escape(data.story)) or "",
     strip = strip(data), open = ("%d"):format(data.open), picture = data.picture, steps = table.concat(steps), packed = data.packed,
     ends = #ends > 0 and ": " .. escape(table.concat(ends, "; ")) or "" }
-  return (files.read(here .. "episode.html"):gsub("{{(%l+)}}", parts))
+  return (registry.text "insight/view/episode.html":gsub("{{(%l+)}}", parts))
 end
 
 return page

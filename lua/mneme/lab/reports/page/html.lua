@@ -1,7 +1,6 @@
 -- html.lua -- writes a page as self-contained HTML: a rail of contents beside it, tables that scroll separately, light and dark themes,
 -- and print (page.css; page.js: contents are open beside the page, on paper nothing is folded).  All text is escaped here.
 local blocks = require "mneme.lab.reports.page.blocks"
-local files = require "mneme.base.files"
 local figure_style = require "mneme.insight.figures.figure_style"
 local html_section = require "mneme.insight.figures.html_section"
 local registry = require "mneme.base.registry"
@@ -10,7 +9,6 @@ local text = require "mneme.insight.figures.text"
 
 local html = {}
 local escape = text.escape
-local here = registry.library .. "lab/reports/page/"
 local CARD = 216               -- pixels of a card's drawing
 
 -- The page's colours, from those of its figures.
@@ -103,10 +101,10 @@ function html.write(page, opening, contents)
   return table.concat { '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
     '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n<title>',
     escape(page.title), "</title>\n<style>:root{", colors "light", "}\n@media screen and (prefers-color-scheme:dark){:root{", colors "dark",
-    "}}\n", (files.read(here .. "page.css")), "</style>\n", html_section.head(),
+    "}}\n", registry.text "lab/reports/page/page.css", "</style>\n", html_section.head(),
     '</head>\n<body>\n<div class="sheet">\n<header>\n<h1>', escape(page.title), "</h1>\n",
     blocks.write(writer, opening.blocks), "</header>\n", contents_of(page.blocks, contents), "<main>\n",
-    blocks.write(writer, page.blocks), "</main>\n</div>\n<script>", (files.read(here .. "page.js")), "</script>\n</body>\n</html>\n" }
+    blocks.write(writer, page.blocks), "</main>\n</div>\n<script>", registry.text "lab/reports/page/page.js", "</script>\n</body>\n</html>\n" }
 end
 
 return html
