@@ -39,7 +39,9 @@ end
 
 local function is_c(path) return path:find "%.[ch]$" or path:find "%.cuh?$" or path:find "%.cpp$" end
 local function is_lua(path) return path:find "%.lua$" end
-local function is_text(path) return is_c(path) or is_lua(path) or path:find "^lua/.*_[%l_]+%.txt$" or path:find "%.mk$" or path:find "Makefile$" or path:find "%.md$" end
+local function is_text(path)
+  return is_c(path) or is_lua(path) or path:find "^lua/.*_[%l_]+%.txt$" or path:find "%.mk$" or path:find "Makefile$" or path:find "%.md$"
+end
 local function folder(path) return path:match "^(%w+)/" or "" end
 
 -- Complain about every finding at once.
