@@ -50,7 +50,7 @@ local function check(name, case)
   local core = configured(case)
   if not core.sensitivities then return false end
   t.test(name .. ": windows with a past add up to the whole", function()
-    check_sensitivities.holds(core, 1e-5)
+    check_sensitivities.holds(core, 3e-5)        -- what half a last place of its inputs moves agalite_paper's by
     local data = check_sensitivities.data(core)
     local whole = check_sensitivities.gradients(core, data, { 29 })
     t.ok(check_sensitivities.apart(check_sensitivities.gradients(core, data, { 8, 16, 24, 29 }), whole) > 1e-3, "without a past they do not")
