@@ -9,6 +9,21 @@ function tables.keys(t)
   return keys
 end
 
+---The keys of a table: numbers ascending, then texts.
+---@param odd fun(key: any) gets a key that is neither
+---@return (number|string)[]
+function tables.ordered_keys(t, odd)
+  local numbers, texts = {}, {}
+  for key in pairs(t) do
+    local list = type(key) == "number" and numbers or type(key) == "string" and texts
+    if list then list[#list + 1] = key else odd(key) end
+  end
+  table.sort(numbers)
+  table.sort(texts)
+  for _, key in ipairs(texts) do numbers[#numbers + 1] = key end
+  return numbers
+end
+
 ---What f gives for each item of a list; items for which it gives nil are left out.
 ---@param f fun(item: any, i: integer): any
 ---@return any[]

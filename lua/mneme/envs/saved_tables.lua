@@ -2,6 +2,7 @@
 -- Tables are numbered in the order in which they begin; where one comes again, its number is written.  So tables that are
 -- shared, and tables that hold themselves, stay so.
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 
 local saved_tables = {}
 local MOST_DEEP = 1000                       -- tables in tables
@@ -12,19 +13,6 @@ local function named(path) return table.concat(path, ".") end
 -- What the path leads to cannot be saved: an error where the environment sets it.
 local function refuse(seen, path, ...)
   errors.raise("save: " .. (...):format(select(2, ...)), { where = seen.place and seen.place(path) or nil })
-end
-
-local function sorted_keys(t, path, seen)
-  local numbers, strings = {}, {}
-  for key in pairs(t) do
-    if type(key) == "number" then numbers[#numbers + 1] = key
-    elseif type(key) == "string" then strings[#strings + 1] = key
-    else refuse(seen, path, "%s has a %s as a key, expected numbers and strings", named(path), type(key)) end
-  end
-  table.sort(numbers)
-  table.sort(strings)
-  for _, key in ipairs(strings) do numbers[#numbers + 1] = key end
-  return numbers
 end
 
 local function encode(x, out, path, seen)
@@ -41,7 +29,8 @@ local function encode(x, out, path, seen)
     seen.count = seen.count + 1
     seen[x] = seen.count
     out[#out + 1] = "{"
-    for _, key in ipairs(sorted_keys(x, path, seen)) do
+    local function odd(key) refuse(seen, path, "%s has a %s as a key, expected numbers and strings", named(path), type(key)) end
+    for _, key in ipairs(tables.ordered_keys(x, odd)) do
       encode(key, out)
       path[#path + 1] = tostring(key)
       encode(x[key], out, path, seen)

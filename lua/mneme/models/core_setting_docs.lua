@@ -1,52 +1,7 @@
--- core_setting_docs.lua -- explains the settings of cores, one line each, for `mneme help core NAME`.  A setting means the
--- same in every core that has it.
-return {
-  d_in = "values of an observation", d_model = "width of the residual stream (d)", n_layers = "layers (L)",
-  n_heads = "heads (H)", d_head = "values per head (dh); n_heads*d_head may differ from d_model",
-  d_ffn = "hidden width of the feed-forward block", flow = "residual connections: gtrxl gates, residual, postnorm",
-  embed_act = "activation after the input embedding: relu or none", ln_eps = "epsilon of layer norm",
-  reset = "clear the state where an episode begins; false: ignore done",
-  eta = "factor of the outer-product feature map (and of nn): K = eta*d_head", nu = "factor of elu1, relu (K = nu*d_head) and dpfp (2*nu*d_head)",
-  m = "random features per head", r = "channels of cos and random_sign, rank of svd", eps = "added to the normaliser s.q",
-  den_clamp = "least magnitude of the normaliser, whose sign is kept; 0: none",
-  norm_eps = "added to the norm of keys (delta, fastweight, gated_deltanet, kda, deltaproduct)",
-  d_state = "complex channels of the state (lru; s5: each with its conjugate; ffm: traces), or keys of a head (mamba2)",
-  n_phases = "phases of each trace (ffm)", r_min = "least |lambda| at the start", r_max = "largest |lambda| at the start",
-  max_phase = "largest angle of lambda at the start, in radians", space = "real, or log: log h is kept, and h is positive",
-  cell = "one gate z (gru, minGRU) or two, f and i (lstm, minLSTM)",
-  linear = "act after the recurrence (true) or within it (false)", act = "activation of what the memory gives",
-  discretisation = "of the steps: zoh (zero-order hold) or bilinear", glu = "after the memory: out1(gelu(y))*sigma(out2(gelu(y))) (full_glu), or "
-    .. "y*sigma(out2(gelu(y))) (half_glu2)",
-  expand = "inner channels per channel of the residual stream", qkv_block = "side of the blocks on the diagonal of q, k and v",
-  expand_v = "value channels per key channel", conv_size = "width of the short convolution, in steps",
-  rms_eps = "epsilon of RMS norm",
-  feature_eps = "added to positive random features (favor)", nn_act = "activation of feature=nn: relu, elu1 or exp",
-  feature = "feature map phi of keys and queries", gate = "gates beta (writes) and gamma (retains)",
-  query = "q from x (single), or projected twice (double, as released)",
-  remember = "half-life of what a new core writes, in steps: published, 40, 1..200 (channels differ), chrono:200, chrono (up to the distance that "
-    .. "the environment asks for), biases (what beta_bias and the other biases are set to)",
-  beta_bias = "bias of the gate beta at the start", gamma_bias = "bias of the gate gamma at the start",
-  p_gamma_bias = "bias of gamma's second factor at the start", z_bias = "bias of the update gate z at the start",
-  f_bias = "bias of the forget gate at the start", i_bias = "bias of the input gate at the start",
-  decay = "what a step keeps of the state: separable (1-beta)(1-gamma), the paper's, joint 1-beta*gamma, the released code's, ...",
-  update = "sum, or a delta rule: delta (released, gated), fastweight (Schlag et al.)", normalise = "divide by s.q",
-  approximation = "of the matrix C: full (none), cos, random_sign, svd", form = "cosines: code (released), paper, cossin (exact for r >= steps)",
-  rotary = "rotate q and k by their position before the feature map", seed = "seed of random_sign's signs, or of bigbird's random blocks",
-  sees = "what acting sees of its rollout: nothing but the memory (memory, as released), or its earlier steps, too (rollout)",
-  memory = "tokens kept (M)", mem_slots = "memory tokens", segment = "tokens per segment (S)", frames = "observations concatenated, newest last",
-  window = "tokens of the local window", globals = "first positions that attend to all and are attended by all",
-  slots = "slots of the memory matrix (S)", width = "values per slot (W)",
-  dilation = "distance between two tokens of the window",
-  chunk = "tokens that are compressed together", rho = "compressed tokens per chunk", block = "tokens per block",
-  global_blocks = "blocks that attend to all and are attended by all", random = "random blocks for each head and block",
-  context = "most tokens kept of an episode",
-  keys = "keys that a step writes (deltaproduct)", gated = "the state decays; false: deltaproduct",
-  random_blocks = "random blocks drawn for each head and block if `random` lists none", causal = "a token attends to itself and earlier tokens only",
-  k = "length to which keys and values are projected", share = "one projection for keys and values", landmarks = "landmarks: means of segments of the sequence",
-  iterations = "iterations of the pseudo-inverse", pinv_scale = "its initial scale: the largest column sum of each head, or of all (global)",
-  conv_kernel = "width of the convolution of values that is added; 0: none", kernel = "softmax or relu",
-  deterministic = "features without random projections", stabilizer = "a denominator of at most this magnitude gains 2*stabilizer",
-  mix_rank = "rank of the data-dependent token shift", decay_rank = "rank of the data-dependent decay; gla: 0 is full rank",
-  rate_rank = "rank of the in-context learning rate (rwkv7)", value_rank = "rank of the mixing with layer 0's values (rwkv7)",
-  gate_rank = "rank of the output gate (rwkv7, kda)", gn_eps = "epsilon of group norm",
-}
+-- core_setting_docs.lua -- explains the settings of cores, by their names, for `mneme help core NAME`: core_setting_docs.txt.
+local docs = {}
+for _, row in ipairs(require "mneme.base.word_lists" "models/core_setting_docs.txt") do
+  for key in row[2]:gmatch "%S+" do docs[key] = row[3] end
+end
+
+return docs

@@ -46,15 +46,20 @@ local function check_pair(name, input, target)
   end
 end
 
+-- A loss of a pair: what f gives of the options, reduced.
+local function of_pair(name, input, target, options, known, f)
+  local o = options_of(name, options, known)
+  check_pair(name, input, target)
+  return reduce(name, f(o), o.reduction)
+end
+
 ---(input - target)^2.
 ---@param input Tensor
 ---@param target Tensor of the same shape
 ---@param options { reduction: "mean"|"sum"|"none" }?
 ---@return Tensor loss [1]; reduction = "none": input's shape
 function losses.mse_loss(input, target, options)
-  local o = options_of("mse_loss", options, {})
-  check_pair("mse_loss", input, target)
-  return reduce("mse_loss", (input - target):square(), o.reduction)
+  return of_pair("mse_loss", input, target, options, {}, function() return (input - target):square() end)
 end
 
 ---|input - target|.
@@ -63,9 +68,7 @@ end
 ---@param options { reduction: "mean"|"sum"|"none" }?
 ---@return Tensor loss
 function losses.l1_loss(input, target, options)
-  local o = options_of("l1_loss", options, {})
-  check_pair("l1_loss", input, target)
-  return reduce("l1_loss", (input - target):abs(), o.reduction)
+  return of_pair("l1_loss", input, target, options, {}, function() return (input - target):abs() end)
 end
 
 -- c (|d| - c/2) with c = min(|d|, delta) is d^2/2 near zero and delta (|d| - delta/2) beyond.
@@ -81,9 +84,7 @@ end
 ---@param options { reduction: "mean"|"sum"|"none", delta: number }? delta = 1
 ---@return Tensor loss
 function losses.huber_loss(input, target, options)
-  local o = options_of("huber_loss", options, { delta = 1 })
-  check_pair("huber_loss", input, target)
-  return reduce("huber_loss", huber(input, target, o.delta), o.reduction)
+  return of_pair("huber_loss", input, target, options, { delta = 1 }, function(o) return huber(input, target, o.delta) end)
 end
 
 ---The Huber loss divided by beta: d^2 / (2 beta) where |d| < beta, else |d| - beta / 2.
@@ -92,9 +93,7 @@ end
 ---@param options { reduction: "mean"|"sum"|"none", beta: number }? beta = 1
 ---@return Tensor loss
 function losses.smooth_l1_loss(input, target, options)
-  local o = options_of("smooth_l1_loss", options, { beta = 1 })
-  check_pair("smooth_l1_loss", input, target)
-  return reduce("smooth_l1_loss", huber(input, target, o.beta) * (1 / o.beta), o.reduction)
+  return of_pair("smooth_l1_loss", input, target, options, { beta = 1 }, function(o) return huber(input, target, o.beta) * (1 / o.beta) end)
 end
 
 ---Of logits x and targets z in 0..1: -z ln sigmoid(x) - (1 - z) ln(1 - sigmoid(x)), as softplus(x) - x z.
@@ -107,9 +106,7 @@ function losses.binary_cross_entropy_with_logits(input, target, options)
   if type(options) == "table" and (options.pos_weight or options.weight) then
     errors.raise(name .. ": there are no weights", { hint = "reduction = \"none\" gives the losses to multiply" })
   end
-  local o = options_of(name, options, {})
-  check_pair(name, input, target)
-  return reduce(name, input:softplus() - input * target, o.reduction)
+  return of_pair(name, input, target, options, {}, function() return input:softplus() - input * target end)
 end
 
 ---Minus the log-probability of the target's class.
@@ -131,9 +128,7 @@ end
 function losses.cross_entropy(logits, target, options)
   local plain = options == nil or type(options) == "table" and options.reduction == nil
   if tensor.is(logits) and tensor.is(target) and target:dtype() == "f32" then
-    local o = options_of("cross_entropy", options, {})
-    check_pair("cross_entropy", logits, target)
-    return reduce("cross_entropy", -(target * ops.log_softmax(logits)):sum(-1), o.reduction)
+    return of_pair("cross_entropy", logits, target, options, {}, function() return -(target * ops.log_softmax(logits)):sum(-1) end)
   elseif plain then
     if options == nil then return ops.cross_entropy(logits, target) end
     return ops.cross_entropy(logits, target, options)

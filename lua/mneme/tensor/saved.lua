@@ -2,6 +2,7 @@
 -- tensors by name is a plain file, which other programs read; what else there is stands in the header, as JSON.
 local ffi = require "ffi"
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 local json = require "mneme.base.json"
 local op_binding = require "mneme.tensor.op_binding"
 local trusted_code = require "mneme.base.trusted_code"
@@ -49,16 +50,9 @@ end
 -- ---- writing ----
 
 local function sorted_keys(t, path)
-  local keys = {}
-  for key in pairs(t) do
-    local fine = type(key) == "string" or type(key) == "number" and key % 1 == 0 and math.abs(key) < 2 ^ 53
-    if not fine then errors.raise(("save: %s has the key %s, expected texts and whole numbers as keys"):format(path, tostring(key))) end
-    keys[#keys + 1] = key
-  end
-  table.sort(keys, function(a, b)
-    if type(a) ~= type(b) then return type(a) == "number" end
-    return a < b
-  end)
+  local function odd(key) errors.raise(("save: %s has the key %s, expected texts and whole numbers as keys"):format(path, tostring(key))) end
+  local keys = tables.ordered_keys(t, odd)
+  for _, key in ipairs(keys) do if type(key) == "number" and (key % 1 ~= 0 or math.abs(key) >= 2 ^ 53) then odd(key) end end
   return keys
 end
 

@@ -1,8 +1,8 @@
 -- small.lua -- `mneme bench small`.
 local lazy = require "mneme.base.lazy"
-local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local mn = lazy "mneme"
+local published_agents = lazy "mneme.commands.bench.parts.published_agents"
 local stats = lazy "mneme.stats"
 
 local C = engine.C
@@ -17,7 +17,7 @@ thread: processor time.  Two: one and two by turns, by the clock, which other pr
     options.bench.rounds, { "threads", "CPU threads", type = "whole", range = { 1, 2 }, default = 1 },
     { "seconds", "of a round", type = "number", range = { 0.001 }, default = 1 },
   } }
-local ENVS, STEPS, EPOCHS, MINIBATCHES, N = 8, 128, 4, 4, 1024
+local ENVS, STEPS, EPOCHS, MINIBATCHES = 8, 128, 4, 4
 
 ---A learner, begun and warm.
 ---@param name string "a2c" or "ppo"
@@ -54,21 +54,11 @@ end
 
 local function wall() return C.mn_clock(false) end
 
-local function gemm_rate(a, b, c)
-  local best = 0
-  for i = 1, 6 do
-    local start = os.clock()
-    engine.check(C.mn_gemm_once(engine.ctx, i % 2 == 0, N, a, b, c))
-    best = math.max(best, 2e-9 * N ^ 3 / (os.clock() - start))
-  end
-  return best
-end
-
-local function one_thread(o, name, width, matrices)
+local function one_thread(o, name, width)
   local l, speed, bound, share = small.learner(name, width), {}, {}, {}
   local flops = operations(l, name)
   for k = 1, o.rounds do
-    bound[k], speed[k] = gemm_rate(unpack(matrices)), rate(l, os.clock, o.seconds)
+    bound[k], speed[k] = math.max(published_agents.gemm_rates(3, os.clock)), rate(l, os.clock, o.seconds)
     share[k] = 100 * speed[k] * flops / (bound[k] * 1e9)
   end
   table.sort(share)
@@ -93,10 +83,9 @@ end
 
 function small.run(o)
   engine.open("cpu", o.threads)
-  local matrices = { ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N, 1), ffi.new("float[?]", N * N) }
   for _, name in ipairs { "ppo", "a2c" } do
     for _, width in ipairs(o.widths) do
-      if o.threads == 1 then one_thread(o, name, width, matrices) else two_threads(o, name, width) end
+      if o.threads == 1 then one_thread(o, name, width) else two_threads(o, name, width) end
       io.stdout:flush()
     end
   end

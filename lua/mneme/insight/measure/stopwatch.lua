@@ -2,6 +2,7 @@
 local C = require("mneme.base.engine").C
 
 local stopwatch = {}
+local function wall() return C.mn_clock(false) end
 
 ---The median of a list of numbers; of an even number of them the lower of the two in the middle, which is one that was measured.
 ---@param list number[] stays in its order
@@ -13,10 +14,12 @@ function stopwatch.lower_median(list)
 end
 
 ---Seconds that one call of f takes.
-function stopwatch.timed(f)
-  local start = C.mn_clock(false)
+---@param clock (fun(): number)? os.clock: of the processor
+function stopwatch.timed(f, clock)
+  clock = clock or wall
+  local start = clock()
   f()
-  return C.mn_clock(false) - start
+  return clock() - start
 end
 
 ---The least of n times of f, after one call that does not count: other programs only slow it down.

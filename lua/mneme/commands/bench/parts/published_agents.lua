@@ -31,13 +31,14 @@ end
 -- ---- speed of the machine ----
 
 ---GFLOP/s of one large product on one thread, medians of `runs` (9): ours, and OpenBLAS's.
-function published_agents.gemm_rates(runs)
+---@param clock (fun(): number)? see stopwatch.timed
+function published_agents.gemm_rates(runs, clock)
   local n = 1024
   local a, b, c = ffi.new("float[?]", n * n, 1), ffi.new("float[?]", n * n, 1), ffi.new("float[?]", n * n)
   local own, blas = {}, {}
   for i = 1, runs or 9 do
-    own[i] = timed(function() engine.check(C.mn_gemm_once(engine.ctx, false, n, a, b, c)) end)
-    blas[i] = timed(function() engine.check(C.mn_gemm_once(engine.ctx, true, n, a, b, c)) end)
+    own[i] = timed(function() engine.check(C.mn_gemm_once(engine.ctx, false, n, a, b, c)) end, clock)
+    blas[i] = timed(function() engine.check(C.mn_gemm_once(engine.ctx, true, n, a, b, c)) end, clock)
   end
   return 2e-9 * n ^ 3 / median(own), 2e-9 * n ^ 3 / median(blas)
 end
