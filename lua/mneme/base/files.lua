@@ -54,6 +54,14 @@ function files.text(path)
   return text or nil
 end
 
+---What a command of the shell prints; "" where no process can be started.
+function files.output(command)
+  local pipe = io.popen(command)
+  local text = pipe and pipe:read "*a" or ""
+  if pipe then pipe:close() end
+  return text
+end
+
 ---A checksum of a text as text: CRC-32C in hexadecimal digits.
 ---@param before string? the checksum of the text before it
 function files.crc(text, before) return ("%08x"):format(C.mn_crc32c(before and tonumber(before, 16) or 0, text, #text)) end

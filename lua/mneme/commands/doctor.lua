@@ -10,14 +10,7 @@ local version = require "mneme.base.version"
 
 local doctor = { name = "doctor", doc = "check this machine: what is installed, what is missing, how to install it" }
 
-local function output(line)
-  local pipe = io.popen(line .. " 2> /dev/null")
-  if not pipe then return "" end                       -- no descriptor or process is left
-  local text = pipe:read "*a":gsub("%s+$", "")
-  pipe:close()
-  return text
-end
-
+local function output(line) return (files.output(line .. " 2> /dev/null"):gsub("%s+$", "")) end
 local function program(name) return os.execute("command -v " .. name .. " > /dev/null 2>&1") == 0 end
 local function loads(name) return (pcall(ffi.load, name)) end
 local function apt(package) return "apt-get install " .. package end

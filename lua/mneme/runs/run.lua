@@ -67,13 +67,8 @@ end
 
 -- ---- config.json ----
 
-local function command(line)
-  local pipe = io.popen(line .. " 2>/dev/null")
-  if not pipe then return nil end                      -- no descriptor or process is left
-  local text = pipe:read "*l"
-  pipe:close()
-  return text ~= "" and text or nil
-end
+-- The first line that a command prints; nil: none.
+local function command(line) return files.output(line .. " 2>/dev/null"):match "^[^\n]+" end
 
 -- The commit of the folder that we are in, "-dirty" if files differ from it; nil: unknown.
 -- A folder may bring a .git of its own, whose settings name programs: none of them is run.

@@ -61,9 +61,7 @@ local function said(line)
 end
 
 local function theirs(command, o, hint)
-  local pipe = io.popen(("%s %d %d 2>&1"):format(command, o.steps, o.threads))
-  local text = pipe:read "*a"
-  pipe:close()
+  local text = files.output(("%s %d %d 2>&1"):format(command, o.steps, o.threads))
   local cpu, wall = said(text)
   if not cpu then errors.raise(("%s said: %s"):format(command, text:match "[^\n]*\n?$"), { status = 2, where = false, hint = hint }) end
   return cpu, wall

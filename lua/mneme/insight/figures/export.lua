@@ -21,10 +21,7 @@ local function convert(fig, path, kind, o)
   local from = files.draft(path)
   local ok, drawn = pcall(function()
     files.write(from, { drawing(fig, o) })
-    local pipe = io.popen(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, terminal.shell_quote(from)))
-    local bytes = pipe and pipe:read "*a" or ""
-    if pipe then pipe:close() end
-    return bytes
+    return files.output(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, terminal.shell_quote(from)))
   end)
   files.remove(from)
   if not ok then error(drawn, 0) end

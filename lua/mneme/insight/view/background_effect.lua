@@ -1,9 +1,9 @@
 -- background_effect.lua -- what an intervention does over many episodes, counted while the window is idle: the same as
 -- `mneme intervene` with that many.
-local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.insight.episodes.interventions"
 local paired_episodes = require "mneme.insight.episodes.paired_episodes"
+local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
 
 
@@ -18,9 +18,9 @@ Effect.__index = Effect
 ---@return BackgroundEffect
 local function new(open, specs, o)
   local self = setmetatable({ episodes = o.episodes, counted = 0, at = specs[1].at, done = false }, Effect)
-  self.job = coroutine.create(function()
+  self.routine = coroutine.create(function()
     local p = open()
-    return paired_episodes.play(p, interventions.new(p, specs), { episodes = o.episodes, seed = o.seed, pause = coroutine.yield,
+    self.pairs_of = paired_episodes.play(p, interventions.new(p, specs), { episodes = o.episodes, seed = o.seed, pause = function() progress.pause(self) end,
       done = function(n) self.counted = n end })
   end)
   return self
@@ -31,12 +31,8 @@ end
 ---@return boolean changed there is another text
 function Effect:work(deadline)
   local before = self.counted
-  while not self.done and C.mn_clock(false) < deadline do
-    local ok, result = coroutine.resume(self.job)
-    if not ok and not errors.is(result) then error(result, 0) end
-    if not ok then self.done, self.problem = true, result.message
-    elseif coroutine.status(self.job) == "dead" then self.done, self.pairs_of = true, result end
-  end
+  local ok, problem = errors.try(progress.piece, self, deadline)
+  if not ok then self.done, self.problem = true, problem.message end
   return self.done or self.counted ~= before
 end
 
