@@ -64,6 +64,17 @@ t.test("every method of every class: a dot in place of the colon", function()
   t.ok(raised > 900, raised .. " errors")
 end)
 
+t.test("an error of Lua within a drawing method names the method's arguments: every one of the canvas", function()
+  local wrong, raised, canvas = {}, 0, public_objects().Canvas
+  each_call(tables.keys(require("tests.support.methods")(canvas)), { "object:NAME()", "object:NAME(1)", "object:NAME(1, {}, 'a')" }, canvas, function(name, e)
+    if not e or not e:find("lua/mneme/", 1, true) then return end
+    raised = raised + 1
+    if not e:find(("(expected %s("):format(name), 1, true) then wrong[#wrong + 1] = name .. ": " .. e end
+  end)
+  none(wrong, "without arguments")
+  t.ok(raised > 20, raised .. " errors")
+end)
+
 t.test("functions of mn: a colon in place of the dot", function()
   local wrong, raised, names = {}, 0, {}
   for _, name in ipairs(mn.names()) do if type(mn[name]) == "function" then names[#names + 1] = name end end

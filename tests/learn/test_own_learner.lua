@@ -170,6 +170,66 @@ t.test("a definition that cannot be meant is refused in words", function()
   end
 end)
 
+t.test("setup makes an optimiser of the learner's leaves, at its rate, in any order; update gives true or false: every learner", function()
+  local settings, foreign = { num_envs = 4, minibatches = 2, lr = 0.25, steps = 1e4 }, mn.tensor { data = { 1 }, grad = true }
+  local function turned(self)
+    local leaves, list = self.agent:parameters(), {}
+    for i = #leaves, 1, -1 do list[#list + 1] = leaves[i] end
+    return list
+  end
+  for name, base in pairs(learner_rig.learners()) do
+    local function with(make)
+      return learner_rig.learner(mn.on_policy { base = base, setup = function(self) self.optimiser = make(self) end }, "gru", settings)
+    end
+    local wrong = { three = 3, none = {}, leaf = foreign, text = "sgd", other = function(self) return mn.sgd(self.agent:parameters(), { lr = 0.5 }) end,
+      unsaved = function(self) return mn.sgd(self.agent:parameters { foreign }) end, kept_none = function() end }
+    for what, value in pairs(wrong) do
+      local _, err = pcall(with, type(value) == "function" and value or function() return value end)
+      t.ok(tostring(err):find "setup made self.optimiser, ", name .. ", " .. what .. ": " .. tostring(err))
+    end
+    if not name:find "stream" then
+      local logged = {}
+      for i, list in ipairs { function(self) return self.agent:parameters() end, turned } do
+        local l = with(function(self) return mn.sgd(list(self), { lr = self.lr, max_norm = 2 }) end)
+        l:advance()
+        logged[i] = {}
+        l:metrics(logged[i])
+        t.eq(l:describe().max_norm, 2)
+      end
+      for key, value in pairs(logged[1]) do if key:find "^grad/" then t.near(logged[2][key], value, 1e-5 * value, name .. ": " .. key) end end
+    end
+  end
+  write("silent.lua", [[
+local mn = require "mneme"
+mn.learners.silent = mn.on_policy { base = mn.learners.a2c, update = function(self) self:optimiser_step() end }
+local cfg = mn.config { learner = "silent", core = { "gru", d_model = 4 }, hidden = 4, steps = 64, num_envs = 2, num_steps = 8 }
+local env = mn.env("tmaze", { corridor = 3, num_envs = cfg.num_envs })
+return mn.learner(cfg, env, mn.agent { env = env, core = cfg.core, hidden = cfg.hidden }):train()]])
+  local said, status = mneme "run silent.lua"
+  t.ok(status == 1 and said:find("silent.lua:2: silent: update gave no true or false", 1, true), said)
+end)
+
+t.test("parameters(into) adds to a list: of an agent, a core, a sequence model and a layer", function()
+  local leaf, core = mn.tensor { data = { 1 }, grad = true }, mn.core("gru", { d_in = 16, d_model = 4 })
+  local agent = mn.agent { env = mn.env("tmaze", { corridor = 3 }), core = { "gru", d_model = 4 }, hidden = 4 }
+  local model = mn.sequence_model { dataset = mn.dataset("copy", { batch = 2 }), core = mn.core("gru", { d_in = 4, d_model = 4 }) }
+  for i, has in ipairs { agent, core, model, mn.nn.linear(2, 2) } do
+    local all, alone = has:parameters { leaf }, has:parameters()
+    t.ok(#all == #alone + 1 and all[1] == leaf and all[2] == alone[1], i)
+  end
+end)
+
+t.test("what a learner trains or logs has names, of a class and of a script", function()
+  local function loss(_, batch) return batch.values:mean(), { batch.values:mean() } end
+  local list = { mn.nn.linear(2, 2) }
+  local wrong = { { {}, { loss = loss } }, { {}, { base = mn.learners.a2c, modules = function() return list end } },
+    { { modules = list }, { base = mn.learners.a2c } }, { { aux = { function(batch) return batch.values:mean() end } }, { base = mn.learners.a2c } } }
+  for _, case in ipairs(wrong) do
+    local make = mn.on_policy(case[2])
+    t.raises(function() learner_rig.learner(function(cfg, env, agent) return make(cfg, env, agent, case[1]) end, "gru"):advance() end, "%[1%] has no name")
+  end
+end)
+
 t.test("settings of one's own are checked, and read by the learner", function()
   local mine = mn.on_policy { config = { beta2 = 0.5, calm = true, mood = "low", share = 0.25, count = 3 },
     about = { calm = "c", mood = { "m", choices = { "low", "high" } }, share = { "s", range = { 0, 1 } }, count = { "n", whole = true } },

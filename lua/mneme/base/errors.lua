@@ -168,10 +168,11 @@ end
 
 local function explained(e)
   local given = (e == nil or type(e) == "table" and not (getmetatable(e) or {}).__tostring) and tables.in_words(e)
-  local message, where, hint = given and "error was given " .. given .. ", expected a text" or tostring(e):gsub("\n.*", ""), nil, nil
+  local message, where, hint = given and "error was given " .. given .. ", expected a text" or tostring(e):gsub("\n.*", "")
   local file = message:match "^(.-):%d+: "
   if not file or file:find("lua/mneme/", 1, true) then
-    message = traps.call() or message
+    local trap = traps.call()
+    message, hint = trap or message, not trap and traps.signature() or nil
     where = user_position()
   else hint = traps.running(message) end
   local traceback = debug.traceback("", 2)

@@ -116,6 +116,18 @@ function traps.call()
   if ok then return message, sure end
 end
 
+---How a function of the library is called, in which an error of Lua came up, at most two calls deep: an argument is missing, or of another type.
+---@return string? hint
+function traps.signature()
+  local level = user_level()
+  local info = level and level > 2 and debug.getinfo(level - 1, "nfSu")
+  local name, names = info and info.name or info and defined_name(info), {}
+  if not name or level > 7 or info.what == "C" or not errors.ours(info) then return nil end
+  for i = 1, info.nparams do names[i] = debug.getlocal(info.func, i) end
+  if names[1] == "self" then table.remove(names, 1) end
+  return names[1] and ("expected %s(%s)"):format(name, table.concat(names, ", ")) or nil
+end
+
 -- ---- other errors of running code ----
 
 ---What a global name that is not there probably means.

@@ -1,6 +1,7 @@
 -- registry.lua -- finds cores, attentions, data sets, learners, scenes and experiments by folder: Mneme's, then the user's.
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
+local files = require("mneme.base.lazy") "mneme.base.files"
 local trusted_code = require "mneme.base.trusted_code"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
@@ -24,9 +25,7 @@ function registry.names(kind, usable)
     local name = file:match "^([^./][^/]*)%.lua$"
     if name and not seen[name] and (not usable or trusted_code.may_load(folder .. "/" .. file)) then seen[name] = true names[#names + 1] = name end
   end
-  for _, folder in ipairs(folders(kind)) do
-    if lfs.attributes(folder, "mode") == "directory" then for file in lfs.dir(folder) do add(folder, file) end end
-  end
+  for _, folder in ipairs(folders(kind)) do for _, file in ipairs(files.list(folder)) do add(folder, file) end end
   for path in pairs(trusted_code.stored) do if path:sub(1, #kind + 1) == kind .. "/" then add(kind, path:sub(#kind + 2)) end end
   table.sort(names)
   return names

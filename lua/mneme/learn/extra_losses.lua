@@ -22,13 +22,21 @@ function extra_losses.check_scalar(what, t, f)
   return t
 end
 
+-- The names of a table's entries, sorted; one without a name is an error.
+local function names_of(what, given)
+  for key in pairs(given) do
+    if type(key) ~= "string" then errors.raise(("%s[%s] has no name, expected { NAME = ... }"):format(what, tostring(key))) end
+  end
+  return tables.keys(given)
+end
+
 -- The terms as a sorted list { name, f }.
 local function terms_of(what, aux)
   if aux == nil then return {} end
   if type(aux) == "function" then return { { "aux", aux } } end
   errors.need(what .. ": aux", aux, nil, "function(batch) ... return loss end, or { NAME = function }")
   local list = {}
-  for _, name in ipairs(tables.keys(aux)) do
+  for _, name in ipairs(names_of(what .. ": aux", aux)) do
     if type(aux[name]) ~= "function" then errors.raise(("%s: aux.%s is a %s, expected a function(batch)"):format(what, name, type(aux[name]))) end
     list[#list + 1] = { name, aux[name] }
   end
@@ -48,7 +56,7 @@ function extra_losses.read(what, extra, of_class)
   local all, module = {}, { leaves = {}, named = {}, children = {} }
   for _, modules in ipairs { of_class or {}, extra.modules or {} } do
     errors.need(what .. ": modules", modules, nil, "{ NAME = mn.nn.linear(...) }")
-    for _, name in ipairs(tables.keys(modules)) do
+    for _, name in ipairs(names_of(what .. ": modules", modules)) do
       if all[name] then errors.raise(("%s: modules.%s is given twice"):format(what, name)) end
       all[name] = modules[name]
     end
@@ -125,6 +133,26 @@ function extra_losses.check_trained(learner)
   end
 end
 
+---What `setup` made of a learner's optimiser, which was `prepared`: refused where its steps would not be the learner's; the log names its leaves.
+function extra_losses.check_optimiser(learner, prepared, setup)
+  local opt, part_of, extra = learner.optimiser, {}, learner.extra.module
+  if opt == prepared then return end
+  local function refuse(what, ...)
+    errors.raise(("%s: setup made self.optimiser, " .. what):format(learner.what, ...), { where = errors.position_of(setup) })
+  end
+  if type(opt) ~= "table" or getmetatable(opt) ~= getmetatable(prepared) then
+    refuse("%s, expected %s", opt == nil and "nothing" or "a " .. type(opt),
+      prepared.kind and "an optimiser such as mn.sgd(self.agent:parameters())" or "none: this learner's own moves its traces")
+  end
+  local parts = extra:parts(learner.agent.module:parts(), "extra")
+  for i, p in ipairs(extra:parameters(learner.agent:parameters())) do part_of[p.slot] = parts[i] end
+  learner.part_names = tables.map(opt.parameters, function(p, i)
+    return part_of[p.slot] or refuse("whose parameter %d [%s] belongs to no module, so that no checkpoint would hold it", i, table.concat(p:shape(), ","))
+  end)
+  if opt.asked and opt.asked ~= learner.lr then refuse("with lr = %g, but its rate is the setting lr, %g", opt.asked, learner.lr) end
+  learner.max_norm = opt.max_norm
+end
+
 ---The loss of an update: the learner's own, checked, with the extra terms.
 ---@return Tensor loss
 ---@return table<string, Tensor> logged by name, each of one element
@@ -133,7 +161,9 @@ function extra_losses.total(learner, batch)
   extra_losses.check_scalar(learner.what .. ": loss", loss, learner.loss)
   local named = {}
   errors.need(learner.what .. ": what loss gave to log", logged or {}, nil, "{ NAME = tensor of one element }")
-  for name, t in pairs(logged or {}) do named[name] = extra_losses.check_scalar(("%s: loss, %s"):format(learner.what, tostring(name)), t, learner.loss) end
+  for _, name in ipairs(names_of(learner.what .. ": what loss gave to log", logged or {})) do
+    named[name] = extra_losses.check_scalar(("%s: loss, %s"):format(learner.what, name), logged[name], learner.loss)
+  end
   for _, term in ipairs(learner.extra.terms) do
     local value = extra_losses.check_scalar("aux: " .. term[1], errors.call(term[2], batch), term[2])
     if named[term[1]] or term[1] == "loss" then errors.raise(("aux: %s is logged by %s itself, expected another name"):format(term[1], learner.what)) end

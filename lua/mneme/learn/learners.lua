@@ -2,6 +2,7 @@
 -- A learner is a file of lua/mneme/learners, of learners/ where you work, or an entry that the script puts into mn.learners.
 local errors = require "mneme.base.errors"
 local lazy = require "mneme.base.lazy"
+local extra_losses = lazy "mneme.learn.extra_losses"
 local did_you_mean = lazy "mneme.base.did_you_mean"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -175,7 +176,9 @@ function learners.define(d)
       if self.set_up[own] then return end
       self.set_up[own] = true
       before(self)
+      local prepared = self.optimiser
       own(self)
+      extra_losses.check_optimiser(self, prepared, own)
     end
   end
   if d.modules and base ~= on_policy then

@@ -232,6 +232,10 @@ function trainer.train(learner)
         save_before(learner, run, step, checkpoint)
         error(made, 0)
       end
+      if type(fine) ~= "boolean" then
+        errors.raise(("%s: %s gave no true or false: is a value not finite?"):format(learner.what, made and "update" or "advance"),
+          { where = errors.position_of(learner[made and "update" or "advance"]) })
+      end
       step = step + made
       if trainer.budget and first then           -- which made its plans
         first, started = false, { step = step, time = C.mn_clock(false) }

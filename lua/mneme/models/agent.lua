@@ -400,8 +400,9 @@ end
 function Agent:title(env) return ("%s on %s%s"):format(self.core.name, env:title(), self.kind.values and "; argmax of Q" or "") end
 
 ---The leaves that an optimiser moves.
+---@param into Tensor[]? a list to add to
 ---@return Tensor[]
-function Agent:parameters() return self.module:parameters() end
+function Agent:parameters(into) return self.module:parameters(into) end
 ---Names and tensors; see Module:state_dict.
 ---@return table<string, Tensor>
 function Agent:state_dict() return self.module:state_dict() end

@@ -56,8 +56,9 @@ function Model:__call(token, done, state, probe)
 end
 
 ---The leaves that an optimiser moves.
+---@param into Tensor[]? a list to add to
 ---@return Tensor[]
-function Model:parameters() return self.module:parameters() end
+function Model:parameters(into) return self.module:parameters(into) end
 ---Names and tensors; see Module:state_dict.
 ---@return table<string, Tensor>
 function Model:state_dict() return self.module:state_dict() end

@@ -70,7 +70,8 @@ local function new(what, kind, parameters, o, options)
     o[key] = value
   end
   if o.nesterov and (o.momentum == 0 or o.dampening > 0) then errors.raise(what .. ": nesterov = true, expected momentum above 0 and dampening = 0") end
-  local self = setmetatable({ parameters = parameters, kind = kind, nesterov = o.nesterov, max_norm = o.max_norm, left_out = 0, state = {} }, Optimiser)
+  local self = setmetatable({ parameters = parameters, kind = kind, nesterov = o.nesterov, max_norm = o.max_norm, asked = (options or {}).lr,
+    left_out = 0, state = {} }, Optimiser)
   for _, name in pairs(kind.state(o)) do self.state[#self.state + 1], self[name] = name, {} end
   table.sort(self.state)
   for i, p in ipairs(parameters) do
