@@ -35,6 +35,7 @@ typedef struct mn_space {        /* what an agent sees and may do, for given par
   int bytes;                     /* of one environment's self */
   int codes;                     /* of MN_U8: each element is one of 0 .. codes-1; 0: an intensity */
   size_t shared_bytes;           /* of what prepare fills */
+  bool no_bits;                  /* steps read no io->bits (mn_rand they may), and the engine makes none for them */
 } mn_space;
 
 enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values of truth */
@@ -49,7 +50,6 @@ enum { MN_PARAMS = 24, MN_FACTS = 1024 };        /* most parameters; most values
 **   keep      or NULL: copies to before, which was this self one step earlier, what most steps change; all of it is copied where a
 **             step has set io->rare
 **   steps     or NULL: steps a batch as `step` would one after another, side by side for the vector unit; step is then for a GPU alone
-**   no_bits   true: steps read no io->bits (mn_rand they may), and the engine makes none for them
 **   doc       one line;  about: or NULL: more lines, for `mneme help env NAME`
 **   params    "corridor=160[2..256] noise=0.1[0..1] mode=grid|torus": a default with a point accepts any
 **             number of its range, one without accepts integers; a word is passed as the index of its choice;
@@ -75,7 +75,6 @@ struct mn_batch;
   size_t (*used)(const void *self);                                                                \
   void (*keep)(const void *self, void *before);                                                    \
   void (*steps)(const struct mn_batch *b);                                                         \
-  bool no_bits;                                                                                    \
   int version;                                                                                     \
   const char *doc, *about, *params, *actions, *settable, *to_know, *observes, *outcomes, *needs;               \
   void (*spaces)(const double *param, mn_space *out);                                              \

@@ -24,6 +24,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->codes = 2;
   out->n_actions = out->time_limit = side * side;
   out->bytes = sizeof(battleship);
+  out->no_bits = true;
 }
 
 MN_FN void observe(battleship *m, mn_io *io) { io->pixels[0] = m->hit; }
@@ -166,7 +167,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(battleship, .rules = "Four ships lie hidden on the board: shoot at one cell after another; the first hit of each cell pays, every other shot "
                             "costs, and only the lamp says whether the last one hit.", .see = see, .reference = reference,
-       .no_bits = true, .version = 0, .doc = "sink hidden ships: which cells were shot at, and where was a hit? (POPGym)",
+       .version = 0, .doc = "sink hidden ships: which cells were shot at, and where was a hit? (POPGym)",
        .about = "level     easy 8 x 8    medium 10 x 10    hard 12 x 12; as many shots as cells\n"
                 "score     (return + 1) / 2: hits / 12, less the share of the water that was shot at\n"
                 "action    row * side + column\n"

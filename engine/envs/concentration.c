@@ -37,6 +37,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->codes = kinds_of(param) + 1;
   out->time_limit = length_of(n);
   out->bytes = (int)offsetof(concentration, card) + n;
+  out->no_bits = true;
 }
 
 MN_FN void observe(concentration *m, mn_io *io) {
@@ -182,7 +183,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(concentration, .rules = "Turn over two cards at each turn: a pair stays open and pays, two that differ are turned back and cost, "
                                "and so does turning over what lies open; find all pairs.", .see = see, .reference = reference,
-       .no_bits = true, .version = 0, .doc = "find pairs of cards: the game Concentration (POPGym)",
+       .version = 0, .doc = "find pairs of cards: the game Concentration (POPGym)",
        .about = "level     easy decks=1 cards=colors    medium decks=2 cards=colors    hard decks=1 cards=ranks\n"
                 "decks     0: the level's own",
        .params = "level=easy|medium|hard decks=0[0..4] cards=of_level|colors|ranks", .actions = "",

@@ -27,6 +27,7 @@ static void spaces(const double *param, mn_space *out) {
   out->n_actions = 4;
   out->time_limit = 200;
   out->bytes = sizeof(gridworld);
+  out->no_bits = true;
   out->shared_bytes = sizeof(grid_map);
 }
 
@@ -220,7 +221,7 @@ static void reference(const double *param, const void *shared, mn_reference *out
 
 MN_ENV(gridworld, .rules = "Walk to the goal G or to the choice that the cue names, for +1; a trap or another choice costs 1 and ends the episode, "
                            "and doors open to who carries their key.", .see = see, .reference = reference,
-       .no_bits = true, .version = 0,
+       .version = 0,
        .doc = "your own maze, drawn in characters: keys, doors, traps, goals, cues and choices",
        .about = "map    # wall   . floor   blank: nothing   S start (several: one is drawn)   G goal: +1 and over\n"
                 "       ! trap: -1 and over   a-d key   A-D its door\n"

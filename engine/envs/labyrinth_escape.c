@@ -30,7 +30,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(labyrinth_escape, .rules = "You see the cells around you: find the green exit on the far side of the maze; each step costs a little.",
        .see = labyrinth_see, .reference = reference,
-       .no_bits = true, .version = 0, .doc = "find the way out of a maze: where was I, and where not yet? (POPGym)",
+       .version = 0, .doc = "find the way out of a maze: where was I, and where not yet? (POPGym)",
        .about = LABYRINTH_ABOUT "\nscore     1 - steps/1024 if the exit was found, else 0",
        .params = LABYRINTH_PARAMS, .actions = "left right up down", .settable = LABYRINTH_SETTABLE,
        .to_know = "row=number column=number", .observes = "view[9] last",

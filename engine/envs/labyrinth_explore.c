@@ -28,7 +28,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(labyrinth_explore, .rules = "You see the cells around you: visit every cell of the maze; a new one pays, and each step elsewhere costs a little.",
        .see = labyrinth_see, .reference = reference,
-       .no_bits = true, .version = 0, .doc = "visit all of a maze: where was I, and where not yet? (POPGym)",
+       .version = 0, .doc = "visit all of a maze: where was I, and where not yet? (POPGym)",
        .about = LABYRINTH_ABOUT "\nscore     the share of the cells that were visited",
        .params = LABYRINTH_PARAMS, .actions = "left right up down", .settable = LABYRINTH_SETTABLE,
        .to_know = "row=number column=number", .observes = "view[9] last",

@@ -22,6 +22,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->shape[0] = CONTEXT + (int)param[BITS];
   out->n_actions = 2;
   out->bytes = sizeof(memory_chain);
+  out->no_bits = true;
 }
 
 MN_FN void observe(memory_chain *m, mn_io *io) {
@@ -123,7 +124,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(memory_chain, .rules = "Bits are shown at first: remember them to the end of the chain, and say there whether the framed one was down or up, "
                               "for +1; the other answer costs 1.", .see = see, .reference = reference,
-       .no_bits = true, .version = 0, .doc = "keep bits to the end of a chain, where one is asked for (bsuite)",
+       .version = 0, .doc = "keep bits to the end of a chain, where one is asked for (bsuite)",
        .about = "memory_length  empty steps, as bsuite counts: an episode has one step more\n"
                 "num_bits       of which one is asked for",
        .params = "memory_length=20[1..10000] num_bits=1[1..64]", .actions = "down up",

@@ -27,6 +27,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->n_actions = side * side;
   out->time_limit = side * side - mines;
   out->bytes = sizeof(minesweeper);
+  out->no_bits = true;
 }
 
 /* Mines around a cell and on it: what lies beyond the board has none. */
@@ -161,7 +162,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(minesweeper, .rules = "View all cells that hold no mine: each pays once, viewing one again costs a little, and a mine ends the game; you "
                              "see how many mines are on and around the cell you chose.", .see = see, .reference = reference,
-       .no_bits = true, .version = 0, .doc = "view all cells but the mines: which were viewed, and what was the count there? (POPGym)",
+       .version = 0, .doc = "view all cells but the mines: which were viewed, and what was the count there? (POPGym)",
        .about = "level     easy 4 x 4, 2 mines    medium 6 x 6, 6 mines    hard 8 x 8, 10 mines\n"
                 "action    row * side + column\n"
                 "The observation is a count, not where: an agent needs previous=action.",

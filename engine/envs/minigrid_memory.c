@@ -32,6 +32,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->n_actions = 7;
   out->time_limit = 5 * n * n;
   out->bytes = sizeof(minigrid_memory);
+  out->no_bits = true;
   out->shared_bytes = sizeof(minigrid_views);
 }
 
@@ -229,7 +230,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 MN_ENV(minigrid_memory, .rules = "There is a key or a ball in the room where the hallway begins: look at it (turn around if you start in the hallway), then "
                                  "walk to the end of the hallway and turn to the one that is the same, for nearly +1.",
        .see = see, .reference = reference,
-       .no_bits = true, .version = 0, .doc = "remember an object, and go to the same one at the end of a hallway (MiniGrid-Memory)",
+       .version = 0, .doc = "remember an object, and go to the same one at the end of a hallway (MiniGrid-Memory)",
        .about = "size     the grid's: S7 .. S13 are size=7 .. 13\n"
                 "hallway  random: it ends anywhere from column 4 on, as in S13Random and S17Random",
        .params = "size=13[7..17] hallway=full|random", .actions = "left right forward pickup drop toggle done",

@@ -47,6 +47,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   }
   out->n_actions = 9;
   out->bytes = sizeof(mortar_mayhem_endless);
+  out->no_bits = true;
 }
 
 /* ---- observations ---- */
@@ -462,7 +463,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(mortar_mayhem_endless, .rules = "A command is shown for a moment; then walk to the tile that all commands so far lead to, one after another from "
                                        "the first, and stand on it before the others burn: each pays 0.1, and then one more command is shown.",
-       .see = see, .reference = reference, .steps = steps, .no_bits = true, .version = 0,
+       .see = see, .reference = reference, .steps = steps, .version = 0,
        .doc = "execute a list of commands that grows by one, from its first, for as long as it lasts (Memory Gym)",
        .about = "allowed_commands       4: right, down, left, up; 5: and stay; up to 9: and slanting ones\n"
                 "command_show_duration  steps that a command is shown; command_show_delay: blank steps after it\n"

@@ -72,7 +72,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 MN_ENV(mystery_path, .rules = "A hidden path leads from the start to the goal: find it by falling off it, remember it, and reach the goal, for +1; "
                               "after a fall the next step takes you back to the start.",
        .see = see, .reference = reference,
-       .no_bits = true, .version = 0,
+       .version = 0,
        .doc = "find a hidden path by falling off it, and remember it; in small steps (Memory Gym)",
        .about = MYSTERY_ABOUT, .params = MYSTERY_PARAMS,
        .actions = "stay up down left up_left down_left right up_right down_right",

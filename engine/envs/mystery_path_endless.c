@@ -47,6 +47,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   }
   out->n_actions = 4;
   out->bytes = sizeof(mystery_path_endless);
+  out->no_bits = true;
 }
 
 static inline size_t used(const void *self) {
@@ -383,7 +384,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 
 MN_ENV(mystery_path_endless, .rules = "A hidden path leads to the right: find it by falling off it, remember all of it, for each fall takes you back to its "
                                       "start; each new cell pays, and falling twice at one place, or before your farthest column, ends it.",
-       .see = see, .reference = reference, .used = used, .no_bits = true, .version = 0,
+       .see = see, .reference = reference, .used = used, .version = 0,
        .doc = "find a hidden path without an end by falling off it, and walk all of it again from memory (Memory Gym)",
        .about = "show_past_path=no   the path behind the agent is hidden\n"
                 "visual_feedback=no  a fall is not shown\n"

@@ -13,7 +13,7 @@ MN_FN pendulum_rule rule_of(const double *param) {
 }
 
 MN_ENV(pendulum, .rules = "Swing the pendulum up and hold it upright by a weak torque; the farther it is from there, the more each step costs.",
-       .see = see, .reference = reference, .steps = steps, .no_bits = true, .version = 1,
+       .see = see, .reference = reference, .steps = steps, .version = 1,
        .doc = "swing a pendulum up by a torque, a continuous action (Gymnasium's Pendulum-v1)",
        .about = "velocity=shown: Gymnasium's Pendulum-v1, 200 steps; hidden: cosine and sine of the angle alone, so that a memory must estimate the speed\n"
                 "score: 1 less the mean cost of a step over the largest there is, 16.27",

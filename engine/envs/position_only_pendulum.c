@@ -14,7 +14,7 @@ MN_FN pendulum_rule rule_of(const double *param) {
 MN_ENV(position_only_pendulum, .rules = "Swing the pendulum up and hold it upright by a weak torque; the nearer it is to there, the more each step pays, "
        "and you see where it is, not how fast.",
        .see = see, .reference = reference, .steps = steps,
-       .no_bits = true, .version = 0, .doc = "swing a pendulum up by a torque, observed without its speed (POPGym)",
+       .version = 0, .doc = "swing a pendulum up by a torque, observed without its speed (POPGym)",
        .about = "level     easy 200 steps    medium 150    hard 100: the shorter, the harder\n"
                 "score     (return + 1) / 2: 1 less the mean cost of a step over the largest there is",
        .params = "level=easy|medium|hard", .actions = "torque", .settable = PENDULUM_SETTABLE,

@@ -51,7 +51,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 }
 
 MN_ENV(tmaze, .rules = "The first screen has an arrow, up or down: walk right to the end of the corridor and turn that way, for +4; "
-                       "the other way costs 1, and every other step 0.1.", .see = see, .reference = reference,
+                       "the other way costs 1, and every other step 0.1.", .see = see, .reference = reference, .steps = tmaze_steps,
        .version = 0, .doc = "remember a cue along a corridor, and turn that way at its end",
        .params = "corridor=160[2..2048] distractors=6[0..64]", .actions = "up down left right",
        .settable = TMAZE_SETTABLE, .to_know = "cue=action@distance position=number",

@@ -51,7 +51,7 @@ static inline void reference(const double *param, const void *shared, mn_referen
 }
 
 MN_ENV(tmaze_bakker, .rules = "The first screen has an arrow, up or down: walk right until you stand at the junction and turn that way, for +4; "
-                              "the other way costs 1, and every other step 0.1.", .see = see, .reference = reference,
+                              "the other way costs 1, and every other step 0.1.", .see = see, .reference = reference, .steps = tmaze_steps,
        .version = 0,
        .doc = "the T-Maze without positions: the agent observes only cue, corridor and junction",
        .params = "corridor=160[2..256] distractors=6[0..64]", .actions = "up down left right",

@@ -13,7 +13,7 @@ MN_FN cartpole_rule rule_of(const double *param) {
 
 MN_ENV(velocity_only_cartpole, .rules = "Push the cart left or right at every step so that the pole stays up and the cart between the posts; "
                                         "every step pays, and you see how fast they are, not where.", .see = see, .reference = reference, .steps = steps,
-       .no_bits = true, .version = 0, .doc = "balance a pole, observed by its velocities (POPGym)",
+       .version = 0, .doc = "balance a pole, observed by its velocities (POPGym)",
        .about = "level     easy 200 steps    medium 400    hard 600; each pays 1/steps\n"
                 "The first observation is position and angle, as in POPGym 1.0.7; all others are speeds.",
        .params = "level=easy|medium|hard", .actions = "left right", .settable = CARTPOLE_SETTABLE,

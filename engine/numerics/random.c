@@ -17,32 +17,36 @@ void mn_random_key(double seed, uint32_t key[2]) {
 
 #if defined __AVX2__ && !defined __AVX512F__
 /* Eight lanes, the even and the odd ones in vectors of 64 bits: a product reads lower halves alone, so that what the upper ones hold need not be
-** cleared.  The compiler's own code shuffles half of the time. */
-static void eight_lanes(const mn_streams *s, uint32_t purpose, int first, uint32_t bits[4][MN_ENVS_PER_BATCH]) {
-  enum { EVEN, ODD };
-  const __m256i of_a = _mm256_set1_epi32((int)0xD2511F53u), of_b = _mm256_set1_epi32((int)0xCD9E8D57u);
-  const uint32_t *from[] = { s->step[0], s->step[1], s->index, NULL, s->key[0], s->key[1] };
-  __m256i c[6][2];
-  for (int w = 0; w < 6; w++) {
-    c[w][EVEN] = from[w] ? _mm256_loadu_si256((const __m256i *)(const void *)(from[w] + first)) : _mm256_set1_epi32((int)purpose);
-    c[w][ODD] = _mm256_srli_epi64(c[w][EVEN], 32);
-  }
-  for (int round = 0; round < 10; round++)
-    for (int h = EVEN; h <= ODD; h++) {
-      const __m256i a = _mm256_mul_epu32(of_a, c[0][h]), b = _mm256_mul_epu32(of_b, c[2][h]);
-      c[0][h] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(b, 32), c[1][h]), c[4][h]);
-      c[2][h] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(a, 32), c[3][h]), c[5][h]);
-      c[1][h] = b;
-      c[3][h] = a;
-      c[4][h] = _mm256_add_epi32(c[4][h], _mm256_set1_epi32((int)0x9E3779B9u));
-      c[5][h] = _mm256_add_epi32(c[5][h], _mm256_set1_epi32((int)0xBB67AE85u));
-    }
-  for (int w = 0; w < 4; w++)
-    _mm256_storeu_si256((__m256i *)(void *)(bits[w] + first), _mm256_blend_epi32(c[w][EVEN], _mm256_slli_epi64(c[w][ODD], 32), 0xAA));
+** cleared, and an odd lane's key lies where its product's upper half does.  The compiler's own code shuffles half of the time. */
+enum { EVEN, ODD };
+static inline __m256i upper(__m256i x) { return _mm256_shuffle_epi32(x, 0xF5); }
+static inline __m256i mixed(__m256i product, __m256i word, __m256i key, int h) {
+  return h == ODD ? _mm256_xor_si256(upper(_mm256_xor_si256(product, key)), word) : _mm256_xor_si256(_mm256_xor_si256(upper(product), word), key);
 }
 
 void mn_random_lanes(const mn_streams *s, uint32_t purpose, int n, uint32_t bits[4][MN_ENVS_PER_BATCH]) {
-  for (int first = 0; first < n; first += 8) eight_lanes(s, purpose, first, bits);
+  const __m256i of_a = _mm256_set1_epi32((int)0xD2511F53u), of_b = _mm256_set1_epi32((int)0xCD9E8D57u);
+  const uint32_t *from[] = { s->step[0], s->step[1], s->index, NULL, s->key[0], s->key[1] };
+  for (int first = 0; first < n; first += 8) {
+    __m256i in[6], c[4][2];
+    for (int w = 0; w < 6; w++) in[w] = from[w] ? _mm256_loadu_si256((const __m256i *)(const void *)(from[w] + first)) : _mm256_set1_epi32((int)purpose);
+    for (int w = 0; w < 4; w++) c[w][EVEN] = in[w], c[w][ODD] = upper(in[w]);
+    __m256i k0 = in[4], k1 = in[5];
+#pragma GCC unroll 1
+    for (int round = 0; round < 10; round++) {
+      for (int h = EVEN; h <= ODD; h++) {
+        const __m256i a = _mm256_mul_epu32(of_a, c[0][h]), b = _mm256_mul_epu32(of_b, c[2][h]);
+        c[0][h] = mixed(b, c[1][h], k0, h);
+        c[2][h] = mixed(a, c[3][h], k1, h);
+        c[1][h] = b;
+        c[3][h] = a;
+      }
+      k0 = _mm256_add_epi32(k0, _mm256_set1_epi32((int)0x9E3779B9u));
+      k1 = _mm256_add_epi32(k1, _mm256_set1_epi32((int)0xBB67AE85u));
+    }
+    for (int w = 0; w < 4; w++)
+      _mm256_storeu_si256((__m256i *)(void *)(bits[w] + first), _mm256_blend_epi32(c[w][EVEN], _mm256_slli_epi64(c[w][ODD], 32), 0xAA));
+  }
 }
 #else
 /* Sixteen lanes a time: a fixed count, so that the compiler turns the rounds into vector code. */

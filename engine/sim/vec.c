@@ -399,7 +399,7 @@ static void step_chunk(mn_vec *v, int c, const void *actions, target to) {
   const int32_t *const action = a->did ? NULL : actions;
   uint32_t bits[4][MN_ENVS_PER_BATCH];
   int first = c * MN_ENVS_PER_BATCH, n = in_chunk(v, c);
-  if (!v->env->facts->no_bits) mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
+  if (!v->space.no_bits) mn_random_lanes(&a->streams[c], MN_FOR_STEP, n, bits);
   if (action) memcpy(a->last + first, action + first, (size_t)n * sizeof *action);
   else for (int i = first; i < first + n; i++) mn_action_take(a, i, (const char *)actions + mn_action_bytes(&a->actions, i));
   memset(a->changed + first, 0, (size_t)n);

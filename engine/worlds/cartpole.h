@@ -33,6 +33,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->n_actions = 2;
   out->time_limit = rule_of(param).limit;
   out->bytes = sizeof(cartpole);
+  out->no_bits = rule_of(param).noise == 0;
 }
 
 /* Sine and cosine by their series, to the last bit or so of a double up to a quarter of a radian: a

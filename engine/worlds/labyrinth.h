@@ -33,6 +33,7 @@ MN_FN void labyrinth_spaces(const double *param, mn_space *out) {
   out->n_actions = LABYRINTH_NONE;
   out->time_limit = LABYRINTH_LIMIT;
   out->bytes = sizeof(labyrinth);
+  out->no_bits = true;
 }
 
 MN_FN bool labyrinth_is_open(const labyrinth *m, int row, int col) { return m->open[row] >> col & 1; }

@@ -61,6 +61,7 @@ MN_FN void mystery_spaces(const double *param, int n, int n_actions, int time_li
   out->n_actions = n_actions;
   out->time_limit = time_limit;
   out->bytes = sizeof(mystery);
+  out->no_bits = true;
 }
 
 /* ---- for people: cell x, y spans x .. x+1 and y .. y+1 ---- */

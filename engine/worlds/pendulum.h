@@ -35,6 +35,7 @@ MN_FN void spaces(const double *param, mn_space *out) {
   out->actions.high[0] = MOST_TORQUE;
   out->time_limit = rule_of(param).limit;
   out->bytes = sizeof(swing);
+  out->no_bits = rule_of(param).noise == 0;
 }
 
 /* Series to the last bit or so, of an angle brought to within a quarter turn's half of a multiple of pi / 2. */

@@ -1,4 +1,4 @@
-/* tmaze.h -- the rules of both T-Mazes.  They differ in the observation, which tmaze.c and tmaze_bakker.c make; tmaze_draw.h draws them.
+/* tmaze.h -- the rules of both T-Mazes.  They differ in the observation: tmaze.c and tmaze_bakker.c define observe; tmaze_draw.h draws them.
 ** Rules: Bakker (2002), "Reinforcement learning with long short-term memory", with the rewards, the
 ** four actions and the distractors of Pramanik et al. (AGaLiTe). */
 #ifndef MN_TMAZE_H
@@ -53,16 +53,36 @@ MN_FN bool tmaze_set(tmaze *m, const mn_io *io, int fact, double value) {
   return true;
 }
 
-/* The distractors are fair bits, all zero in the first observation.  By eights, so that the
-** compiler makes one vector of them; what is beyond the last one is masked out. */
+/* `count` numbers, 0 or 1: a bit each, the lowest first.  A constant count: one vector. */
+MN_FN void tmaze_bits(uint32_t bits, int count, float *obs) {
+#pragma omp simd
+  for (int i = 0; i < count; i++) obs[i] = (float)(bits >> i & 1);
+}
+
+/* The distractors are fair bits, all zero in the first observation. */
 MN_FN void tmaze_noise(const tmaze *m, const mn_io *io, float *obs) {
   uint64_t noise = m->shown ? 0 : (uint64_t)io->bits[1] << 32 | io->bits[0];
-  const int n = m->distractors;
-  for (int from = 0; from < n; from += 8, noise >>= 8) {
-    const uint32_t byte = (uint32_t)noise;
-#pragma omp simd
-    for (int i = 0; i < 8; i++)
-      if (from + i < n) obs[from + i] = (float)(byte >> i & 1);
+  int left = m->distractors;
+  for (; left >= 8; left -= 8, obs += 8, noise >>= 8) tmaze_bits((uint32_t)noise, 8, obs);
+  if (left >= 4) {
+    tmaze_bits((uint32_t)noise, 4, obs);
+    left -= 4, obs += 4, noise >>= 4;
+  }
+  for (int i = 0; i < left; i++) obs[i] = (float)(noise >> i & 1);
+}
+
+/* All move, then all observe: of two short loops each has its numbers in registers. */
+MN_FN void observe(tmaze *m, mn_io *io);
+static inline void tmaze_steps(const mn_batch *b) {
+  tmaze *m = (tmaze *)(void *)b->self;           /* as far apart as stride says: a tmaze has no padding */
+  for (int i = 0; i < b->n; i++) {
+    mn_io io = { .action = b->action[i] };
+    tmaze_move(&m[i], &io);
+    mn_batch_end(b, i, io.reward, io.terminated, io.score);
+  }
+  for (int i = 0; i < b->n; i++) {
+    mn_io io = mn_io_of(b, i);
+    observe(&m[i], &io);
   }
 }
 
@@ -73,6 +93,7 @@ MN_FN void tmaze_spaces(const double *param, int n_fixed, int time_limit, mn_spa
   out->n_actions = TMAZE_ACTIONS;
   out->time_limit = time_limit;
   out->bytes = sizeof(tmaze);
+  out->no_bits = param[TMAZE_DISTRACTORS] == 0;
 }
 
 /* cue: the action that pays.  distance: steps to the junction. */

@@ -24,6 +24,7 @@ MN_FN void oracle_spaces(mn_space *out) {
   out->shape[0] = 2;
   out->n_actions = 4;
   out->bytes = sizeof(tmaze_oracle);
+  out->no_bits = true;
 }
 
 MN_FN void oracle_observe(tmaze_oracle *m, mn_io *io, int back) {
@@ -166,7 +167,7 @@ static inline void oracle_reference(const double *param, int back, mn_reference 
   static inline bool valid(const NAME *m, const mn_io *io) { return oracle_valid(m, io, BACK); }                                        \
   static inline bool set(NAME *m, const mn_io *io, int fact, double value) { return oracle_set(m, io, BACK, fact, value); }              \
   static inline void reference(const double *param, const void *shared, mn_reference *out) { (void)shared; oracle_reference(param, BACK, out); } \
-  MN_ENV(NAME, .rules = RULES, .see = see, .reference = reference, .no_bits = true, .version = 0, .doc = DOC,                            \
+  MN_ENV(NAME, .rules = RULES, .see = see, .reference = reference, .version = 0, .doc = DOC,                            \
          .params = "corridor=100[1..2000]", .actions = "right up left down",                                                            \
          .settable = ORACLE_SETTABLE, .to_know = "cue=action@distance position=number", .observes = "flag value",                        \
          .spaces = spaces, .reset = reset, .step = step, .draw = draw, .truth = truth, .valid = valid, .set = set, .observe = observe)
