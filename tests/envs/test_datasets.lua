@@ -392,9 +392,31 @@ t.test("bad settings are refused with what was expected", function()
   bad("selective_copy", { length = 31 }, "length=31, expected at least 2 %* copied = 32")
   bad("induction", { length = 2 }, "length=2: expected 3..")
   bad("text", { unit = "letter" }, "unit=letter: expected one of character, word")
-  local flat = mn.dataset("listops", { min_length = 500, max_length = 510, max_depth = 2 })
-  t.fails(function() flat:example("train", 0) end)
+  t.fails(function() mn.dataset("listops", { min_length = 500, max_length = 510, max_depth = 2 }) end)
   t.fails(function() mn.dataset {} end)
+end)
+
+t.test("a data set of a user's own: seed is given, and what it lacks or varies by is refused before a model is built", function()
+  local lfs, n = require "lfs", 0
+  files.make_folder(dir .. "/datasets")
+  local function own(built, draw)
+    n = n + 1
+    files.write(("%s/datasets/own%d.lua"):format(dir, n), { ("return { doc = 'x', config = {}, build = function(cfg, seed) return "
+      .. "{ %s draw = function(random, token, answer) %s end } end }"):format(built, draw) })
+    local here = lfs.currentdir()
+    lfs.chdir(dir)
+    local ok, set = pcall(mn.dataset, "own" .. n, { batch = 2, seed = 3 })
+    lfs.chdir(here)
+    return ok and set or error(set, 0)
+  end
+  local sizes, fine = "tokens = 4, classes = 3, length = 2,", "token[0] = random:below(3) answer[1] = token[0]"
+  t.eq(own("tokens = 4, classes = 3, length = seed,", fine).length, 3)
+  for what, case in pairs { ["tokens = nil"] = { "classes = 3, length = 2,", fine }, ["classes = 0"] = { "tokens = 4, classes = 0, length = 2,", fine },
+    ["length = 2.5"] = { "tokens = 4, classes = 3, length = 2.5,", fine }, ["no function draw"] = { sizes, "end, draw = 1 * seed, characters = function()" },
+    ["something else varies"] = { sizes, "answer[1] = math.random(0, 1e6)" }, ["below%(0%): expected"] = { sizes, "answer[1] = random:below(0)" },
+    ["below%(1.5%): expected"] = { sizes, "answer[1] = random:below(1.5)" } } do
+    t.raises(function() own(case[1], case[2]) end, what)
+  end
 end)
 
 os.execute("rm -rf " .. dir)

@@ -365,7 +365,7 @@ local model = mn.sequence_model { dataset = dataset, core = mn.core("gru", { d_i
 return mn.supervised(cfg, dataset, model):train()
 ]] })
   shell.fine(dir, "run fit.lua run=calm")
-  local said, status = shell.run(dir, "BREAKS=500 '" .. shell.program .. "' run fit.lua run=broken")
+  local said, status = shell.run(dir, "BREAKS=508 '" .. shell.program .. "' run fit.lua run=broken")
   t.eq(status, 1, said)
   t.ok(said:find "mine.lua:%d+: the file is gone", said)
   t.ok(shell.fine(dir, "run resume=broken"):find "going on at step 2976")

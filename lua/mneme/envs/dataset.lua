@@ -200,14 +200,27 @@ local function new(name, settings)
   local d = definition(name)
   settings = resolve(name, d, settings or {})
   errors.members("data set " .. name, d, "doc source config about build", d.build)
-  local built = d.build(settings)
+  local built = d.build(settings, settings.seed)
   errors.need("data set " .. name .. ": what build gave", built, nil, "{ tokens = ..., classes = ..., length = ..., draw = ... }")
   errors.members("what build of data set " .. name .. " gave", built, "tokens classes length draw stream characters vocabulary instead", d.build)
+  local function refuse(what, ...) errors.raise(("data set %s: " .. what):format(name, ...), { where = errors.position_of(built.draw or d.build) }) end
+  for _, key in ipairs { "tokens", "classes", "length" } do
+    local n = built[key]
+    if type(n) ~= "number" or not (n >= 1 and n < 2 ^ 31 and n % 1 == 0) then refuse("%s = %s, expected a whole number from 1 on", key, tostring(n)) end
+  end
+  if type(built.draw or built.stream) ~= "function" then refuse "build gave no function draw, and no stream" end
   local self = setmetatable(built, Task)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
   self.first, self.whole = 0, settings.batch
   self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)
   self.random = example_random.new()
+  local function drawn()
+    local token, answer = self:example("train", 0)
+    return ffi.string(token, 4 * self.length) .. ffi.string(answer, 4 * self.length)
+  end
+  for _ = 1, self.carried and 0 or 4 do
+    if drawn() ~= drawn() then refuse "draw made another example 0 of the same `random`: something else varies, such as math.random" end
+  end
   for _, split in ipairs(self.carried and { "train", "valid", "test" } or {}) do
     local _, n = self.stream(split)
     if n < 2 * self.batch then

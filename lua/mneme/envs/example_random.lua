@@ -2,6 +2,7 @@
 -- the same in any process and any order, and only the index has to be saved.
 local ffi = require "ffi"
 local C = require("mneme.base.engine").C
+local errors = require "mneme.base.errors"
 
 local BLOCK = 256
 local purposes = { train = 1, valid = 2, test = 3 }      -- + 4 x the number of blocks drawn before
@@ -31,7 +32,12 @@ function Draws:uniform()
 end
 
 ---A whole number 0 .. n-1.
-function Draws:below(n) return math.floor(self:uniform() * n) end
+function Draws:below(n)
+  if type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > 2 ^ 24 then
+    errors.raise(("random:below(%s): expected a whole number from 1 to 2^24"):format(tostring(n)))
+  end
+  return math.floor(self:uniform() * n)
+end
 
 ---The first `count` of a random order of 0 .. n-1, into the array `order`, which keeps n numbers (Fisher and Yates).
 function Draws:choose(order, n, count)
