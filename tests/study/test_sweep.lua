@@ -436,6 +436,25 @@ t.test("before a run has ended, how long a sweep will take comes from the estima
   t.near(eta(8, 0), 100, 1, "the one that is left")
 end)
 
+t.test("a setting that each of several learners has is one of their sweep's; where one lacks it, that one is named: every pair", function()
+  local class, names, tried = mn.learners, mn.names "learners", 0
+  for i, a in ipairs(names) do
+    for j = i + 1, #names do
+      local b, shared = names[j]
+      for key, value in pairs(class[a].defaults) do
+        if type(value) == "number" and class[b].defaults[key] ~= nil and class.a2c.defaults[key] == nil then shared = key .. "=" .. value end
+      end
+      if shared then
+        tried = tried + 1
+        local words = ("sweep tmaze quick=1 list=1 %s learner=%s,%s"):format(shared, a, b)
+        t.ok(shell.fine(here, words):find("learner=" .. b, 1, true), words)
+        shell.refused(here, words .. ",a2c", "the learner of this run is a2c")
+      end
+    end
+  end
+  t.ok(tried > 2, tried)
+end)
+
 t.test("energy comes from a meter that begins anew, or is not known", function()
   t.eq(resources.joules(1e6, 5e6, 1e7), 4)
   t.eq(resources.joules(9e6, 1e6, 1e7), 2)

@@ -220,14 +220,19 @@ config.note_preset = given_settings.note_preset
 ---@param list string[] core=NAME core.option=value
 function config.note_own_core(list) own_core = list end
 
--- The settings of other learners that a script or study declares mean nothing to the chosen one; those that the user gives are refused.
+-- The settings of other learners that a script or study declares mean nothing to the chosen one, or those of a sweep; those that the user gives are refused.
 local function leave_out_others(cfg, schema, given)
-  local class = learner_settings.find(cfg.learner)
-  local function foreign(key) return learner_settings.keys[key] and class.defaults[key] == nil end
-  for _, pair in ipairs(given) do
-    if foreign(pair[1]) and not given_settings.of_study(pair[1]) then learner_settings.refuse(cfg.learner, pair[1], class.defaults) end
+  local learners = { cfg.learner }
+  for _, axis in ipairs(config.survey and config.survey.axes or {}) do learners = axis.name == "learner" and axis.texts or learners end
+  local function foreign(key, name) return learner_settings.keys[key] and learner_settings.find(name).defaults[key] == nil end
+  for _, name in ipairs(learners) do
+    for _, pair in ipairs(given) do
+      if foreign(pair[1], name) and not given_settings.of_study(pair[1]) then
+        learner_settings.refuse(name, pair[1], learner_settings.find(name).defaults)
+      end
+    end
   end
-  for key in pairs(schema) do if foreign(key) then cfg[key] = nil end end
+  for key in pairs(schema) do if foreign(key, learners[1]) then cfg[key] = nil end end
 end
 
 -- ---- putting it together ----
