@@ -320,6 +320,8 @@ t.test("gym: check says whether an environment can be repeated", function()
   t.eq(select(2, mneme "check env=gym:envs.py:Shows env.kind=grid env.codes=200"), 1, "there is no such code")
   said, status = mneme "check env=gym:envs.py:Fails env.how=beyond"
   t.ok(status == 0 and said:find "'observation' holds 1.5 in environment 0, beyond the bounds of its space, %-1 to 1", said)
+  said, status = mneme "check env=gym:envs.py:Walk env.score=upp env.infos=up,hits"
+  t.ok(status == 0 and said:find "no info 'upp' %(infos there: [%w, ]*up" and said:find "no info 'hits'" and not said:find "no info 'up'", said)
   said, status = mneme "check env=gym:chance.py:Fails"
   t.ok(status == 1 and said:find "not reproducible", said)
   said, status = mneme((TRAIN:gsub("minibatches=1 ", ""):gsub("envs.py:Walk env.score=up", "chance.py:Fails env.time_limit=5") .. "steps=64 run=luck"):format(2,

@@ -339,8 +339,14 @@ class Worker:
             i = int(np.argmin(np.isfinite(self.reward)))
             raise ValueError(f"environment {self.numbers[i]}: the reward is {rewards[i]}")
 
+    first_end = True
+
     def score_of(self, info):
         name = self.o.get("score")
+        if self.first_end:
+            self.first_end = False
+            self.view.later.extend(f"the first episode that ended gave no info '{one}' (infos there: {', '.join(sorted(map(str, info))) or 'none'})"
+                                   for one in [name] * bool(name) + self.o["infos"] if one not in info)
         value = info.get(name) if name else None
         if value is None:
             return np.nan
