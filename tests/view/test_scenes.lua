@@ -184,6 +184,19 @@ t.test("a scene that does not exist, or is wrong, says so", function()
   t.raises(function() return scene.panels.nothing end, "nothing")
 end)
 
+t.test("a layout that cannot be laid says which part, given as a table or by a function", function()
+  local frame = frame_of("gru", 2, 4)
+  local function laid(layout) return { scene.new { layout = layout }, frame } end
+  local self = { "rows" }
+  self[2] = { "1*", "rows", self }
+  for _, layout in ipairs { 3, "world", {}, { "row", { "1*", "world" } }, { "rows", "world" }, { "rows", { "x*", "world" } }, { "rows", { "0*", "world" } },
+    { "rows", { -1, "world" } }, { "rows", { 0 / 0, "world" } }, { "rows", { "1*", print } }, { "rows", { "1*", { "world" } } }, self } do
+    for _, given in ipairs { layout, function() return layout end } do
+      t.raises(function() local it = laid(given) paint(it[1], it[2], 800, 600) end, "scene: layout: ")
+    end
+  end
+end)
+
 t.test("a scene is a name, or the path of a file, whatever it is called; a file that is not there is named", function()
   local dir = shell.folder()
   files.write(dir .. "/ma scène.lua", { (files.read(registry.root .. "scenes/compact.lua")) })

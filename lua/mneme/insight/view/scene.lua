@@ -30,6 +30,24 @@ function scene.body(view, now, options)
   return rest
 end
 
+local sides = { rows = true, columns = true }
+
+-- Refuse a layout that scene.lay could not draw.
+local function check_layout(layout)
+  local function refuse(...)
+    errors.raise("scene: layout: " .. (...):format(select(2, ...)), { hint = '{ "rows", { "2*", "world" }, { 44, "policy" } }' })
+  end
+  if type(layout) ~= "table" then refuse("a %s, expected a table", type(layout)) end
+  if not sides[layout[1]] then refuse('%s comes first, expected "rows" or "columns"', tostring(layout[1])) end
+  for i = 2, #layout do
+    local part = layout[i]
+    local size, panel = type(part) == "table" and part[1], type(part) == "table" and part[2]
+    local share = type(size) == "string" and tonumber(size:match "^([%d.]+)%*$") or type(size) == "number" and size >= 0 and 1 or 0
+    if share <= 0 then refuse('part %d has the size %s, expected "2*", shares of the room, or a number of pixels', i - 1, tostring(size)) end
+    if panel and type(panel) ~= "string" then refuse("part %d is a %s, expected the name of a panel", i - 1, type(panel)) end
+  end
+end
+
 ---Draw panels side by side or one above the other, as a layout says: { "rows" or "columns", part, ... }.  A part is { size, panel, options }, or
 ---{ size, "rows" or "columns", part, ... }, or { size } alone, which stays empty; sizes as in view:split.
 ---@param view Canvas
@@ -37,12 +55,13 @@ end
 ---@param now Frame
 ---@param layout table
 function scene.lay(view, box, now, layout)
+  check_layout(layout)
   local sizes = {}
   for i = 2, #layout do sizes[i - 1] = layout[i][1] end
   for i, place in ipairs { view:split(box, layout[1], sizes) } do
     local part = layout[i + 1]
-    if part[2] == "rows" or part[2] == "columns" then scene.lay(view, place, now, { unpack(part, 2) })
-    elseif part[2] then scene.panels[part[2]](view, place, now, part[3]) end
+    if sides[part[2]] then scene.lay(view, place, now, { unpack(part, 2) })
+    elseif part[2] then scene.panels[part[2]](view, place, now, part[3] or {}) end
   end
 end
 
@@ -97,6 +116,7 @@ function scene.new(spec)
   end
   local layout = spec.layout
   if layout then
+    if type(layout) ~= "function" then check_layout(layout) end
     function spec.draw(view, now)
       local body = scene.body(view, now, spec)
       scene.lay(view, body, now, type(layout) == "function" and layout(now, body, view) or layout)
