@@ -87,11 +87,12 @@ $(B)/engine/numerics/bf16_avx512.o: EXACT := $(BF16)
 $(B)/engine/numerics/bf16_amx.o: EXACT := $(BF16) -mamx-tile -mamx-bf16
 endif
 
-# Which headers a file reads is written beside its object.
+# Which headers a file reads is written beside its object; ccache may bring a list that names the object of another build folder.
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo "cc $<"
 	@$(CC) $(ALL_C) $(EXACT) $($(firstword $(subst /, ,$*))_C) -c -o $@ $<
+	@sed -i '1s|^[^:]*:|$@:|' $(@:.o=.d)
 -include $(patsubst %.o,%.d,$(ENGINE) $(VIEW) $(B)/lua/main.o)
 
 scenes_C = $(shell pkg-config --cflags sdl2 freetype2)

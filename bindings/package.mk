@@ -112,6 +112,7 @@ release: pip    ## make and check all that is published, into build/release (ROO
 	@$(MAKE) release-check
 release-aarch64: pip
 	@PKG_CONFIG_LIBDIR=/usr/lib/$(CROSS)/pkgconfig:/usr/share/pkgconfig $(MAKE) CC=$(CROSS)-gcc RUN=qemu-aarch64 B=$(B)/aarch64 wheel dist
+	@mkdir -p $(RELEASE)
 	@cp $(B)/aarch64/dist/mneme_rl-*-manylinux_*_aarch64.whl $(B)/aarch64/dist/mneme-*-aarch64.tar.gz $(RELEASE)/
 release-check:  ## check what make release made, once more (ROOTS=...)
 	@bindings/release.sh $(RELEASE) $(ROOTS)

@@ -60,9 +60,9 @@ def _program():
 
 
 def _kept(file):
-    """Is a file of the tarball in the wheel?  Not the pages' pictures, which fill 3 MB, nor what a link leads to, which is there."""
+    """Is a file of the tarball in the wheel?  Not the pages' pictures, which fill 3 MB, nor Lua as bytecode, 2 MB, nor what a link leads to, which is there."""
     picture = "share/doc" in str(file) and file.suffix in (".png", ".gif", ".svg")
-    return file.is_file() and not picture and "share/lua/5.1" not in str(file)
+    return file.is_file() and not picture and file.name != "bytecode" and "share/lua/5.1" not in str(file)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
