@@ -35,6 +35,7 @@ t.test("python: the oldest Gymnasium that the wheel asks for, too; an older one 
 import gymnasium, gymnasium.vector
 del gymnasium.vector.AutoresetMode
 gymnasium.__version__ = '1.0.0'
-import mneme"]]
+import mneme
+gymnasium.make('mneme/tmaze-v0')"]]
   t.ok(rc == 1 and text:find("ImportError: mneme: gymnasium 1.0.0, expected " .. version, 1, true), text)
 end)

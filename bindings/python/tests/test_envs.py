@@ -4,6 +4,8 @@ import gc
 import multiprocessing
 import pathlib
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -509,6 +511,19 @@ def test_odd_arguments_of_every_call_are_our_error(value):
 def test_an_error_says_what_was_given_and_what_was_expected(make):
     with pytest.raises(mneme.Error, match="(1.5|True|None|b'tmaze'|\\[\\[0\\], \\[0, 1\\]\\]).*expected"):
         make()
+
+
+@pytest.mark.parametrize("before", [
+    "mneme", "gymnasium, mneme", "mneme, gymnasium", "mneme, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium"])
+def test_gymnasium_has_the_environments_in_either_order_and_is_not_imported_for_mneme_alone(before):
+    done = subprocess.run([sys.executable, "-c", f"""if True:
+        import {before}, sys
+        print(sorted({{"numpy", "gymnasium"}} & {{*sys.modules}}), {{*mneme.__all__}} <= {{*dir(mneme)}}, mneme.Agent.__module__, mneme.envs.__name__)
+        import gymnasium
+        print(sorted(mneme.names()) == sorted(i[6:] for i in gymnasium.registry if i.startswith("mneme/")), gymnasium.make("mneme/tmaze-v0").reset(seed=1)[1])
+    """], capture_output=True, text=True)
+    loaded = [] if before == "mneme" else ["gymnasium", "numpy"]
+    assert done.stdout == f"{loaded} True mneme.agent mneme.envs\nTrue {{}}\n", done.stderr
 
 
 def test_version_is_the_checkouts():
