@@ -118,11 +118,12 @@ end
 
 -- ---- one column ----
 
--- What is called before each step of a cell, from step `at` on.  Held parts are put back at each of them, so the plan restarts there in the
--- episodes without it, too (no environments).
-local function change(self, word, at, envs)
+-- The episodes of some environments from the moment before step `at` on, where a part is erased or held in those of `changed`.  Held parts are put back at
+-- each step, so the plan restarts there in the episodes without it, too (none is changed).
+local function continue(self, moment, at, envs, word, changed)
   local list = interventions.new(self.worker, { { kind = self.test_of, what = word, at = at } })
-  return function(k) if k == 0 or self.test_of == "hold" then list:before(at + k, envs) end end
+  self.worker:restore(moment)
+  return play(self, self.worker, { envs = envs, before = function(k) if k == 0 or self.test_of == "hold" then list:before(at + k, changed) end end })
 end
 
 local function value_of(self, outcome) return self.measure ~= "success" and outcome.ret or outcome.score or 0 end
@@ -134,25 +135,24 @@ local function longest(self)
   return most
 end
 
+-- Do episodes continue from a moment as they did?  Then how they end without an intervention is known.  What depends on where a plan begins does not, nor
+-- perhaps an environment of Gymnasium.
+local function continues(self) return self.worker.free and not self.worker.env.truncates end
+
 -- Some rows of the column of a step, from the moment that the carrier is in, those that are not measured; nil: a whole column, now one of `columns`.
 local function measure_column(self, c, envs, rows)
-  local p, at, moment = self.worker, self.steps[c], self.carrier:branch()
-  local held = self.test_of == "hold"
+  local at, moment, sign = self.steps[c], self.carrier:branch(), self.test_of == "hold" and -1 or 1
   local column = self.partial[c] or { at = at, envs = envs, base = {}, loss = {} }
   if not self.partial[c] then
-    p:restore(moment)
-    local without = play(self, p, { envs = envs, before = held and change(self, "all", at, {}) })
-    for i, b in ipairs(envs) do column.base[i] = value_of(self, without[b]) end
+    local without = not continues(self) and continue(self, moment, at, envs, "all", {})
+    for i, b in ipairs(envs) do column.base[i] = value_of(self, without and without[b] or self.outcomes[b + 1]) end
     self.partial[c] = column
   end
   for r, row in ipairs(self.rows) do
     if not column.loss[r] and (not rows or rows[r]) then
-      local loss, played = {}, self.played
-      p:restore(moment)
-      local with = play(self, p, { envs = envs, before = change(self, row.word, at, envs) })
-      for i, b in ipairs(envs) do loss[i] = (held and -1 or 1) * (column.base[i] - value_of(self, with[b])) end
-      column.loss[r] = loss
-      self.cells_done = self.cells_done + 1
+      local loss, played, with = {}, self.played, continue(self, moment, at, envs, row.word, envs)
+      for i, b in ipairs(envs) do loss[i] = sign * (column.base[i] - value_of(self, with[b])) end
+      column.loss[r], self.cells_done = loss, self.cells_done + 1
       self.replayed, self.expected = self.replayed + self.played - played, self.expected + longest(self) - at
     end
   end
@@ -301,8 +301,7 @@ end
 ---@param whole any? as many, however long the episodes are
 ---@return integer[]
 function Map:columns_of(most, whole)
-  local lengths, steps = {}, {}
-  for i, o in ipairs(self.outcomes) do lengths[i] = o.length end
+  local lengths, steps = tables.map(self.outcomes, function(o) return o.length end), {}
   table.sort(lengths)
   local last = lengths[#lengths - math.ceil(LEAST * #lengths) + 1] - 1       -- steps count from 0
   local every = self.every or math.max(1, math.ceil(last / (most or causal_map.columns)))
@@ -334,7 +333,7 @@ end
 function Map:progress()
   local of, most, left = self.steps and #self.steps * #self.rows, longest(self), 0
   for c, at in ipairs(self.steps or {}) do
-    local missing = self.columns[c] and 0 or #self.rows + 1
+    local missing = self.columns[c] and 0 or #self.rows + (continues(self) and 0 or 1)
     for _ in pairs(missing > 0 and self.partial[c] and self.partial[c].loss or {}) do missing = missing - 1 end
     left = left + (most - at) * missing
   end

@@ -29,6 +29,7 @@ local ENDLESS = 1e5                 -- steps of an episode of which a user hears
 ---@field actions Tensor
 ---@field probes table<string, Tensor>
 ---@field steps_taken integer
+---@field free boolean what it does does not depend on where its plan begins
 local Stepper = {}
 Stepper.__index = Stepper
 
@@ -90,7 +91,7 @@ function stepper.new(env, agent, options)
   self.piece = (memory.horizon or 0) > 0 and memory.horizon or memory.num_steps or ROWS
   local core, few = agent.core, math.max(4, math.floor(ROOM / B))
   local free = core.acts == "steps" or core.claims.steps == "exact"
-  self.usual_piece = free and math.min(self.piece, few) or self.piece
+  self.free, self.usual_piece = free, free and math.min(self.piece, few) or self.piece
   if free then self.piece = math.min(self.piece, options.rows or few) end
   self.rows = math.max(2, self.piece)              -- restore() takes the last for itself
   self.normaliser = agent.normaliser

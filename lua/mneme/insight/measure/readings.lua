@@ -151,16 +151,16 @@ local function read_number(products, n, question, list, learn, l, dice, controls
 end
 
 -- A fit as a map of the memory's values: offset, and a weight for each.
-local function as_map(of, x, mean, scale, list, learn)
-  local d = x:shape()[2]
-  local weights, values, offset = ffi.new("float[?]", d), x:data(), of.mean
+local function as_map(of, values, list, learn)
+  local d, m, columns = values.size, values.x:shape()[2], values.columns
+  local weights, x, offset = ffi.new("float[?]", d), values.x:data(), of.mean
   for i = 1, learn do
-    local a, row = of.a[i - 1], values + (list[i] - 1) * d
-    for j = 0, d - 1 do weights[j] = weights[j] + a * row[j] end
+    local a, row = of.a[i - 1], x + (list[i] - 1) * m
+    for k = 0, m - 1 do weights[columns[k]] = weights[columns[k]] + a * row[k] end
   end
   for j = 0, d - 1 do
-    weights[j] = weights[j] * scale[j]
-    offset = offset - weights[j] * mean[j]
+    weights[j] = weights[j] * values.scale[j]
+    offset = offset - weights[j] * values.mean[j]
   end
   return { offset = offset, weights = weights, n = d }
 end
@@ -195,7 +195,7 @@ local function read_step(self, k, envs, truths)
     self.cells[fact.name][k], self.maps[fact.name][k] = {}, {}
   end
   -- Readings of each question from some values of a part: { cell, fit, map } by question.
-  local function read_all(part, source, products, x, mean, scale)
+  local function read_all(part, source, products, values)
     local factors, ones = {}, {}
     for f, fact in ipairs(self.facts) do
       for _, question in ipairs(questions[f]) do
@@ -206,9 +206,9 @@ local function read_step(self, k, envs, truths)
           local read = fact.kind == "class" and read_class or read_number
           local cell, fits, names = read(products, n, question, list, count, factors[key], dice, self.keep and 0 or CONTROLS)
           local one = cell and { cell = cell, fit = fits.fit }
-          if cell and self.keep and x then
+          if cell and self.keep and values then
             one.map = { entry = question.entry, scored = question.scored, classes = names, sharpness = fits.sharpness, part = part.at, source = source }
-            for c, of in ipairs(fits) do one.map[c] = as_map(of, x, mean, scale, list, count) end
+            for c, of in ipairs(fits) do one.map[c] = as_map(of, values, list, count) end
           end
           ones[question] = one
         end
@@ -241,19 +241,17 @@ local function read_step(self, k, envs, truths)
   for at = 2, #self.parts do
     local part, list = self.parts[at], {}
     for s, source in ipairs(part.sources) do
-      local x, mean, scale = reading_samples.of(source, order, train, self.keep)
-      local products = reading_samples.products(x, n)
+      local values = reading_samples.of(source, order, train, self.keep)
+      local products = reading_samples.products(values, n)
       if s == 1 then
         sum_into(all.products, products, n, 1 / (#self.parts - 1))
-        if kept then kept[at - 1] = { x = x, mean = mean, scale = scale } end
+        if kept then kept[at - 1] = values end
       end
-      list[s] = read_all(part, s, products, x, mean, scale)
+      list[s] = read_all(part, s, products, values)
     end
     settle(part, list)
   end
-  local x, mean, scale
-  if kept then x, mean, scale = reading_samples.together(kept, n, self.parts[1].size) end
-  settle(self.parts[1], { read_all(self.parts[1], 1, all.products, x, mean, scale) })
+  settle(self.parts[1], { read_all(self.parts[1], 1, all.products, kept and reading_samples.together(kept, n, self.parts[1].size)) })
 end
 
 -- Plays the episodes up to a step; visit(step, environments whose episode is not over).
