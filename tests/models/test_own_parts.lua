@@ -257,6 +257,13 @@ mn.encoder { attention = cfg.reads, max_len = 4, n_layers = 1, d_model = 8, n_he
     local said, status = run("run read.lua reads=wrong-" .. i)
     t.ok(status == 1 and said:find(("attentions/wrong-%d.lua:3: attention wrong-%d: "):format(i, i), 1, true), said)
   end
+  for form, words in pairs { ["v - v:mean(0, true)"] = "one sequence of a batch changes another", ["v - v:mean(2, true)"] = "a token changes an earlier one",
+    ["v:cumsum { axis = 2 }"] = false, ["mn.dropout(v)"] = false } do
+    write("attentions/mixes.lua", ("local mn = require 'mneme'\nreturn { doc = 'x', config = { causal = true },\n"
+      .. "build = function() return mn.nn.module({}, function(_, _, _, v) return %s end) end }"):format(form))
+    local said, status = run "run read.lua reads=mixes"
+    t.ok(words and status == 1 and said:find("attentions/mixes.lua:3: attention mixes: .*" .. words) or not words and status == 0, form .. ": " .. said)
+  end
 end)
 
 t.test("a file that is a part of a training is no script, and nothing to check but a core or an environment", function()

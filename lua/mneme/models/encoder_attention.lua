@@ -8,6 +8,7 @@
 --                 sizes = { H = heads, D = elements per head, N = most tokens }
 -- The names of settings, parameters and extras are those of the fixtures.
 local errors = require "mneme.base.errors"
+local contract_rig = require("mneme.base.lazy") "mneme.models.contract_rig"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
 local module = require "mneme.tensor.module"
@@ -49,6 +50,29 @@ function attention.configure(name, given, ignore_unknown)
   return cfg
 end
 
+-- Of a user's own attention: sequences of a batch are apart, and with causal=true no token sees a later one.  One that draws is not compared.
+local function check_own(m, name, cfg, sizes, wanted, where)
+  local H, N, given, extras = sizes.H, sizes.N, {}, {}
+  local function normal(D) given[#given + 1] = contract_rig.normal({ 2, H, N, D }, #given + 1) return given[#given] end
+  local q, k, v = normal(sizes.D), normal(sizes.D), normal(sizes.D)
+  for _, extra in ipairs(wanted) do extras[extra[1]] = normal(extra[2]) end
+  local function run() return tensor.no_grad(function() return tensor.keep(m(q, k, v, extras)) end) end
+  local function apart(a, b, rows)              -- of the first sequence
+    for h = 0, H - 1 do
+      for i = h * N * sizes.D, (h * N + rows) * sizes.D - 1 do if not (math.abs(a:data()[i] - b:data()[i]) < 1e-4) then return true end end
+    end
+  end
+  local before = run()
+  if apart(run(), before, N) then return end
+  for _, t in ipairs(given) do for i = t:size() / 2, t:size() - 1 do t:data()[i] = 0.5 end end
+  if apart(run(), before, N) then errors.raise(("attention %s: one sequence of a batch changes another"):format(name), { where = where }) end
+  for _, t in ipairs(cfg.causal and given or {}) do
+    local D = t:shape()[4]
+    for h = 1, H do for i = (h * N - 1) * D, h * N * D - 1 do t:data()[i] = 0.5 end end
+  end
+  if apart(run(), before, N - 1) then errors.raise(("attention %s: causal = true, but a token changes an earlier one"):format(name), { where = where }) end
+end
+
 ---Build an attention: attention.new("linformer", { k = 32 }, { H = 4, D = 64, N = 512 }).
 ---@param cfg table its settings
 ---@param sizes { H: integer, D: integer, N: integer }
@@ -63,7 +87,7 @@ function attention.new(name, cfg, sizes, ignore_unknown)
     local got = table.concat(t:shape(), ",")
     if got ~= shape then errors.raise(("attention %s: %s is [%s], expected [%s]"):format(name, what, got, shape), { where = where }) end
   end
-  return nn.module({ leaves = inner.leaves, named = inner.named, children = inner.children }, function(_, q, k, v, extras)
+  local m = nn.module({ leaves = inner.leaves, named = inner.named, children = inner.children }, function(_, q, k, v, extras)
     if not tensor.is(q) then errors.raise(("attention %s: q is %s, expected a tensor [B,H,N,dh]"):format(name, tostring(q))) end
     local s = q:shape()
     if #s ~= 4 or s[2] ~= sizes.H or s[4] ~= sizes.D then
@@ -78,6 +102,8 @@ function attention.new(name, cfg, sizes, ignore_unknown)
     check("what it gave", y, table.concat(s, ","), errors.position_of(d.build))
     return y
   end)
+  if not registry.is_ours("attentions", name) then check_own(m, name, cfg, sizes, wanted, errors.position_of(d.build)) end
+  return m
 end
 
 -- ---- what several of them need ----
