@@ -478,7 +478,8 @@ end
 
 function world:set(i, name, value, obs)
   local env, size = self:need_reset(i, "set"), self.size
-  local seen = ordered(self.spec.set, env.self, name, value)
+  local before, seen = self:save(i), ordered(self.spec.set, env.self, name, value)
+  if not seen and self:save(i) ~= before then refuse(self, "set", "nothing, and changed self", "the observation now, or self as it was") end
   if seen then self:observe(i, seen, ffi.cast(self.pointer, obs) - i * size, "set") end
   return seen ~= nil and seen ~= false
 end
