@@ -61,8 +61,10 @@ MN_INLINE void block_at(const long pitch, const int rows, const int across, int 
     for (int j = 0; j < across; j++) sum[r][j] = mn_splat(0);
   for (int k = 0; k < K; k++) {
     mn_lanes b[MOST];
-    __builtin_prefetch(panel + (k + AHEAD) * pitch);
-    if (across * MN_LANES > 16) __builtin_prefetch(panel + (k + AHEAD) * pitch + 16);
+    if (MN_LANES == 16 || rows != 2 || k + AHEAD < K) {     /* two rows' weights are near, and to look for a page beyond the last panel takes long */
+      __builtin_prefetch(panel + (k + AHEAD) * pitch);
+      if (across * MN_LANES > 16) __builtin_prefetch(panel + (k + AHEAD) * pitch + 16);
+    }
 #pragma GCC unroll 16
     for (int j = 0; j < across; j++) {
       b[j] = mn_load(panel + j / WIDE * stride + k * pitch + j % WIDE * MN_LANES);
