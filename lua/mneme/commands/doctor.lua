@@ -27,6 +27,7 @@ local programs = {
   { "rsvg-convert", "librsvg2-bin", "figures as PNG and PDF (SVG works without)" },
   { "mpirun", "openmpi-bin", "training one agent in several processes" },
   { "git", "git", "the commit in config.json" },
+  { "luajit", "luajit", "make test, and faster starts" },
   { "nvcc", "a CUDA toolkit, 12 or newer", "make gpu" },
   { "dpkg-shlibdeps", "dpkg-dev", "make deb" },
   { "clang", "clang", "make fuzz" },
