@@ -33,7 +33,7 @@ end
 
 ---The text of a file of the library's own.
 ---@param path string below lua/mneme: "commands/manual_page.txt"
-function registry.text(path) return errors.text_of("@" .. here .. path) end
+function registry.text(path) return files.text(here .. path) or errors.fail(("%s%s, a file of Mneme's own, cannot be read"):format(here, path)) end
 
 ---Is there one of this name among Mneme's own?
 function registry.is_ours(kind, name)
