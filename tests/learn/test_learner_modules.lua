@@ -144,6 +144,27 @@ for _, part in ipairs(KINDS) do
   end)
 end
 
+t.test("a leaf of a core's file that is not in its module is named with the core's line, by every learner", function()
+  files.make_folder(dir .. "/cores")
+  files.write(dir .. "/cores/owned.lua", { [[
+local mn = require "mneme"
+local mine = mn.tensor { data = { 2 }, grad = true }
+return { config = { d_in = 4, d_model = 4, reset = true }, build = function(cfg)
+  local gate = mn.nn.linear(cfg.d_in, cfg.d_model, { act = "sigmoid" })
+  return { module = mn.nn.container { { "gate", gate } }, d_out = cfg.d_model, states = { h = "[B,D]" }, sizes = { D = cfg.d_model },
+    forward = function(x, done, state)
+      local z = gate(x)
+      local y, h = mn.ops.gated_scan { x = z, a = 1 - z, done = cfg.reset and done or nil, h = state.h }
+      return y * mine, { h = h }
+    end }
+end }
+]] })
+  for name in pairs(learner_rig.learners()) do
+    local said, status = shell.mneme(dir, ("run train env=tmaze env.corridor=3 core=owned core.d_model=4 hidden=4 num_envs=4 num_steps=16 steps=1000 learner=%s"):format(name))
+    t.ok(status == 1 and said:find "cores/owned.lua:%d+: [%w_]+: mine %[1%] .*belongs to no module", name .. ": " .. said)
+  end
+end)
+
 t.test("stream's variants: a loss that is not two numbers is named", function()
   for _, loss in ipairs { function(_, step) return step.values:sum() end, function() end } do
     local learner = train(mn.on_policy { base = mn.learners.stream, loss = loss }, config { lr = 1, norm_obs = false })

@@ -199,6 +199,8 @@ local function diverges(folder, fate, when, pattern, more)
   t.ok(line:find(pattern), ("expected '%s' in: %s"):format(pattern, line))
   local last = math.floor((when - 1) / EVERY) * EVERY
   t.ok(line:find("at step " .. when * STEP .. ":", 1, true), line)
+  text = shell.mneme(dir, "check " .. folder)
+  t.ok(text:find "^ok" and not text:find "has not ended", text)
   if last == 0 then t.ok(line:find("there is no checkpoint yet", 1, true), line)
   else t.ok(line:find("the last good checkpoint is at step " .. last * STEP, 1, true), line) end
   for _, name in ipairs(checkpoints(folder)) do

@@ -265,6 +265,9 @@ t.test("numbers as people write them", function()
   end
   t.eq(format.short(50, "%"), "50 %")
   t.eq(format.short(1.776e20), "1.78e20")
+  for v, s in pairs { [999999999999.25] = "+999999999999.25", [-1.25] = "-1.25", [1e30] = "+1e+30", [-2.5e15] = "-2.5e+15" } do
+    t.eq(format.said("%s: %+.2f of %d (95 %%)", "x", v, 7), ("x: %s of 7 (95 %%)"):format(s))
+  end
   for v, s in pairs { [1.25] = "1.25", [1.78e11] = "178 billion", [2.5e6] = "2.5 million", [1.776e20] = "1.8e20" } do t.eq(format.times(v), s) end
   for v, s in pairs { [999.6] = "1000", [9999.6] = "10000", [99999.6] = "100k" } do t.eq(format.short(v), s) end
   t.eq(format.short(0.9996, "s"), "1000 ms") t.eq(format.resource("peak_mib", 1010), "1010 MiB") t.eq(format.resource("peak_mib", 1.5 * 1024), "1.5 GiB")

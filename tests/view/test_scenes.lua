@@ -197,6 +197,15 @@ t.test("a layout that cannot be laid says which part, given as a table or by a f
   end
 end)
 
+t.test("every panel in a layout draws without options, or the error names the panel and the scene's line", function()
+  local frame = frame_of("gru", 2, 4)
+  for _, panel in ipairs(require "mneme.base.registry".names "scenes/panels") do
+    local it = scene.new { layout = { "rows", { "1*", panel } } }
+    local ok, why = pcall(paint, it, frame, 800, 600)
+    t.ok(ok or tostring(why):find("test_scenes.lua:%d+: scene: layout: panel " .. panel .. " with no options: "), tostring(why))
+  end
+end)
+
 t.test("a scene is a name, or the path of a file, whatever it is called; a file that is not there is named", function()
   local dir = shell.folder()
   files.write(dir .. "/ma scène.lua", { (files.read(registry.root .. "scenes/compact.lua")) })

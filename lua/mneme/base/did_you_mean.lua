@@ -53,10 +53,10 @@ end
 function did_you_mean.hint(what, word, known)
   local of_core = what:find "^key of core "
   local own = of_core and did_you_mean.of_field("core setting", word)
-  if own then return own:find "^not " and own or "write " .. own end
+  if own then return own:find "^not " and own or "write core." .. own end
   local answer = did_you_mean.of_field(of_core and "setting" or kind_of(what), word) or what == "core" and did_you_mean.core_of_class(word, known)
   if not answer or of_core and not (answer:find "^core%." or answer:find "^not here") then return nil end
-  answer = of_core and answer:gsub("^core%.", ""):gsub("^(%l[%w_]*=%a+: [^;]*);.*", "%1") or answer
+  answer = of_core and answer:gsub("^(core%.%l[%w_]*=%a+: [^;]*);.*", "%1") or answer
   return answer:find "^not " and answer or "write " .. answer
 end
 

@@ -82,6 +82,15 @@ function numbers.alike(list, unit)
   return numbers.row(list, 10 ^ (math.ceil(math.log10(most) - 1e-9) - (most <= 1 and unit ~= "s" and 2 or 3)), unit, most)
 end
 
+---string.format, but a number of 1e15 or more has an exponent in place of thirty digits that mean nothing: 1e+30 for %.2f.
+function numbers.said(pattern, ...)
+  local list, i = { ... }, 0
+  return (pattern:gsub("%%(%+?)[.%d]*(%a)", function(sign, kind)
+    i = i + 1
+    return kind == "f" and math.abs(list[i]) >= 1e15 and "%" .. sign .. ".4g" or nil
+  end)):format(...)
+end
+
 ---A number to be read by programs: whole ones as they are, others with seven digits, of which zeros at the end go.
 function numbers.exact(v) return v % 1 == 0 and math.abs(v) < 1e15 and ("%.0f"):format(v) or plain(v, 7) end
 

@@ -3,6 +3,7 @@
 -- It writes to stderr, so that stdout stays free for results, and stays silent once stderr is closed.
 local ffi = require "ffi"
 local C = require("mneme.base.engine").C
+local format = require "mneme.base.format"
 local terminal = require "mneme.base.terminal"
 
 local progress = {
@@ -65,7 +66,7 @@ local function parts_of(self, step, values, seconds)
   end
   for _, name in ipairs(NUMBERS) do
     local x = values[name]
-    if x and x == x then list[#list + 1] = { name, ("%s %.2f"):format(name, x) } end
+    if x and x == x then list[#list + 1] = { name, format.said("%s %.2f", name, x) } end
   end
   return list, part
 end

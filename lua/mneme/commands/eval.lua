@@ -75,7 +75,7 @@ end
 -- A line with the mean of a list and half the width of its interval; a single episode has no interval.
 local function line(mean, half, list)
   local m, _, high = stats.t_interval(list)
-  print(mean:format(m) .. (high and half:format(high - m) or ""))
+  print(format.said(mean, m) .. (high and format.said(half, high - m) or ""))
 end
 
 -- outcomes=1
@@ -130,7 +130,7 @@ end
 
 -- A line of the result; a single sequence has no interval.
 local function value_line(text, value, interval, low, high)
-  print((text):format(value) .. (low and ("  " .. interval):format(low, high) or ""))
+  print(format.said(text, value) .. (low and format.said("  " .. interval, low, high) or ""))
 end
 
 -- Accuracy, loss, perplexity and bits per character on held-out sequences.

@@ -5,6 +5,7 @@ local options = require "mneme.commands.options"
 local contributions = lazy "mneme.insight.episodes.contributions"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
 local figures = lazy "mneme.insight.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -58,8 +59,8 @@ end
 -- ---- what came of it ----
 
 -- An estimate with its interval; a single episode has none.
-local function with_interval(format, value, low, high)
-  return format:format(value) .. (low and (" [%.3f, %.3f]"):format(low, high) or "")
+local function with_interval(text, value, low, high)
+  return format.said(text, value) .. (low and format.said(" [%.3f, %.3f]", low, high) or "")
 end
 
 -- A row of the table: the mean of each arm and of their differences, with Student's intervals.
@@ -165,8 +166,8 @@ local function patch(o)
   if job.problem then errors.usage("intervene: " .. job.problem) end
   local space = p.env.action_space
   print(("%s at %.0f steps: memory of episode %d (%d steps%s) in episode %d (%d steps%s), which did %s at step %d"):format(o.folder, p.steps,
-    o.patch[1], #histories[1], outcomes[1] and (", return %.2f"):format(outcomes[1].ret) or "", o.patch[2], #histories[2],
-    outcomes[2] and (", return %.2f"):format(outcomes[2].ret) or "", space:words(job.action), job.decision))
+    o.patch[1], #histories[1], outcomes[1] and format.said(", return %.2f", outcomes[1].ret) or "", o.patch[2], #histories[2],
+    outcomes[2] and format.said(", return %.2f", outcomes[2].ret) or "", space:words(job.action), job.decision))
   io.stdout:write(report_of(job, space))
   if o.out then
     write_map(job, o, { run = o.folder, checkpoint = p.steps, seed = o.seed, memory_of = o.patch[1], episode = o.patch[2], decision = job.decision,

@@ -5,6 +5,7 @@ local options = require "mneme.commands.options"
 local causal_map = lazy "mneme.insight.episodes.causal_map"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
 local files = require "mneme.base.files"
 local figures = lazy "mneme.insight.figures"
 local json = require "mneme.base.json"
@@ -95,7 +96,7 @@ local function baseline(map)
   local list = tables.map(map.outcomes, function(o) return map.measure == "success" and o.score or o.ret end)
   if map.measure == "success" then return ("success %.3f [%.3f, %.3f]"):format(stats.wilson(stats.mean(list) * #list, #list)) end
   local mean, low, high = stats.t_interval(list)
-  return low and ("return %.3f [%.3f, %.3f]"):format(mean, low, high) or ("return %.3f"):format(mean)
+  return format.said(low and "return %.3f [%.3f, %.3f]" or "return %.3f", mean, low, high)
 end
 
 -- What the noise is, in a sentence.

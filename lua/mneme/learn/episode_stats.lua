@@ -7,6 +7,7 @@ local ffi = require "ffi"
 local checkpoint_files = require "mneme.runs.checkpoint_files"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
 local reference_scores = require("mneme.base.lazy") "mneme.envs.reference_scores"
 local ranks = require "mneme.tensor.ranks"
 local tensor = require "mneme.tensor.tensor"
@@ -127,9 +128,9 @@ function Episodes:summary(known)
   local n, score, ret = math.min(self.total, WINDOW), self:score(), self:mean_return()
   local result = { score = score, mean_return = ret, normalised = reference_scores.normalised(score, known) }
   if n == 0 then return self.waiting > 0 and "no episode counts yet: those that began first are still running" or "no episode has ended", result end
-  if not score then return ("return %.2f over the last %d episodes (no score is declared)"):format(ret, n), result end
+  if not score then return format.said("return %.2f over the last %d episodes (no score is declared)", ret, n), result end
   local words = reference_scores.text(known, score)
-  return ("score %.3f over the last %d episodes%s, return %.2f"):format(score, n, words and " (" .. words .. ")" or "", ret), result
+  return format.said("score %.3f over the last %d episodes%s, return %.2f", score, n, words and " (" .. words .. ")" or "", ret), result
 end
 
 ---Means since the last call, as logged.

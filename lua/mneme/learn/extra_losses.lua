@@ -109,6 +109,7 @@ local function of_user(learner)
   list[#list + 1] = learner.loss or learner.model
   for _, part in ipairs { "policy", "value", "torso" } do list[#list + 1] = agent.asked[part] end
   list[#list + 1] = agent.kind and not agent.kind_name and agent.kind.own or nil
+  list[#list + 1] = agent.core and agent.core.forward
   return list
 end
 
@@ -126,6 +127,7 @@ function extra_losses.check_trained(learner)
         learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = where,
         hint = ((f == asked.policy or f == asked.value or f == asked.torso)
           and "mn.nn.module { %s = ..., forward = function(self, x) ... end } in place of the function"
+          or learner.agent and f == learner.agent.core.forward and "make it in build, as a part of the module: mn.nn.module { %s = ... }"
           or "modules = function(self) return { %s = ... } end beside the learner's loss, or { modules = { ... } } of mn.learner; "
           .. "a constant: x:detach()"):format(name and name:match "[%w_]+$" or "NAME") })
     end

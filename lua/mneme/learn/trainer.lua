@@ -264,7 +264,7 @@ function trainer.train(learner)
   notify(observers, "close", step, ok)
   if not ok then
     if leads and status.status == 3 then outcome.write(run.path, "diverged", step, {}) end
-    run:close(1)
+    run:close(status.status == 3 and 3 or 1)
     error(status, 0)
   end
   local text, result = learner:summary()

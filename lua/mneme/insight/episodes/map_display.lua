@@ -1,5 +1,6 @@
 -- map_display.lua -- what is known of each part of a memory at each step: what is lost where it is erased, gained where it is kept, moved where it is swapped,
 -- read from it, or depends on it.  One rule for what is painted, one table and one figure, whatever was measured.
+local format = require "mneme.base.format"
 local layout = require "mneme.base.layout"
 
 local map_display = {}
@@ -78,7 +79,7 @@ function Map:row(word)
   for r, row in ipairs(self.rows) do if row.word == word then return r end end
 end
 
-local function number(map, x) return map.percent and ("%.0f %%"):format(100 * x) or ("%.2f"):format(x) end
+local function number(map, x) return map.percent and ("%.0f %%"):format(100 * x) or format.said("%.2f", x) end
 
 ---A cell in words: "layer 1, head 3, erased at step 5: success lost 0.33 [0.21, 0.45], 64 episodes, beyond the noise".
 ---@param r integer

@@ -54,14 +54,21 @@ end
 ---@param box table { x, y, w, h }
 ---@param now Frame
 ---@param layout table
-function scene.lay(view, box, now, layout)
+---@param where string? "file:line" that errors name; nil: the caller's
+function scene.lay(view, box, now, layout, where)
   check_layout(layout)
   local sizes = {}
   for i = 2, #layout do sizes[i - 1] = layout[i][1] end
   for i, place in ipairs { view:split(box, layout[1], sizes) } do
     local part = layout[i + 1]
-    if sides[part[2]] then scene.lay(view, place, now, { unpack(part, 2) })
-    elseif part[2] then scene.panels[part[2]](view, place, now, part[3] or {}) end
+    if sides[part[2]] then scene.lay(view, place, now, { unpack(part, 2) }, where)
+    elseif part[2] then
+      local ok, why = pcall(scene.panels[part[2]], view, place, now, part[3] or {})
+      if not ok then
+        errors.raise(("scene: layout: panel %s with %s: %s"):format(part[2], part[3] and "these options" or "no options", tostring(why)),
+          { where = where, hint = ("the head of scenes/panels/%s.lua says which it takes"):format(part[2]) })
+      end
+    end
   end
 end
 
@@ -70,7 +77,7 @@ function scene.list() return registry.names("scenes", true) end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
-  local result = registry.load(path)()
+  local result = errors.call((registry.load(path)))
   if type(result) ~= expected then
     errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
   end
@@ -115,11 +122,12 @@ function scene.new(spec)
     if not known[key] then errors.unknown("key of a scene:", key, tables.keys(known)) end
   end
   local layout = spec.layout
-  if layout then
+  if layout and not spec.draw then                -- once: scene.load comes here again
+    local where = errors.position()
     if type(layout) ~= "function" then check_layout(layout) end
     function spec.draw(view, now)
       local body = scene.body(view, now, spec)
-      scene.lay(view, body, now, type(layout) == "function" and layout(now, body, view) or layout)
+      scene.lay(view, body, now, type(layout) == "function" and layout(now, body, view) or layout, where)
     end
   end
   if type(spec.draw) ~= "function" then
