@@ -6,11 +6,11 @@ local MOST, FEW = 400, 120                       -- points drawn, of a small cur
 local MANY = 80
 
 local function small(view, box, name, s, least, most)
-  local u, word = view.unit, ("%s %.3g"):format(name:match "[^/]+$", s.y[s.n]):gsub("%-(%d)", "−%1")
+  local u, word = view.unit, name:match "[^/]+$" .. " " .. mn.ui.canvas.number(s.y[s.n])
   local wide, x0, y0 = box.w - view:text_width(word, 11.5) - 10 * u, nil, nil
   for i = 1, s.n, math.max(1, s.n / FEW) do
     local x1 = box.x + s.x[math.floor(i)] / math.max(1, s.x[s.n]) * wide
-    local y1 = box.y + 4 * u + (box.h - 8 * u) * (1 - (s.y[math.floor(i)] - least) / math.max(1e-9, most - least))
+    local y1 = box.y + 4 * u + (box.h - 8 * u) * (1 - (s.y[math.floor(i)] - least) / math.max(1e-90, most - least))
     if x0 then view:line(x0, y0, x1, y1, view.theme.accent, 1.5 * u) end
     x0, y0 = x1, y1
   end
@@ -30,10 +30,10 @@ return function(view, box, now, options)
     if s then return small(view, box, name, s, least, most) end
     return view:text("no score is logged yet", box.x, box.y + box.h / 2 + 4 * u, 11.5, theme.dim, "left", box.w)
   end
-  local note = s and ("last %.3g"):format(s.y[s.n]):gsub("-", "−")
+  local note = s and "last " .. mn.ui.canvas.number(s.y[s.n])
   local inner = view:card(box, options.title, note)
   if not s then return view:say(inner, now.run and "not logged yet" or "no run to show") end
-  local margin = math.max((most - least) * 0.06, 1e-3)
+  local margin = mn.ui.canvas.margin(least, most)
   local unit, word = mn.run.step_unit(s.x[s.n])
   local place = view:axes(inner, 0, math.max(s.x[s.n] / unit, 1e-3), least - margin, most + margin, word, options.title or mn.ui.words(name))
   local stride, many, mean, x0, y0, mx, my = math.max(1, s.n / MOST), s.n > MANY, nil, nil, nil, nil, nil

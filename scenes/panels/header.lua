@@ -4,20 +4,15 @@ local mn = require "mneme"
 local words = { episode = "how many episodes ended before this one", step = "steps of this episode, from 0", reward = "reward of the last action",
   ["return"] = "sum of the rewards of this episode so far", value = "the agent's estimate of the discounted return from here on" }
 
-local function number(value, format)
-  if not value then return "–" end
-  if math.abs(value) >= 1e4 then return (value > 0 and "+" or "") .. mn.ui.canvas.number(value) end
-  if value ~= 0 and tonumber((format:format(value))) == 0 then format = "%+.1g" end          -- a small reward is not none
-  return (format:format(value):gsub("-", "−"))
-end
+local function number(value, places) return value and mn.ui.canvas.number(value, places) or "–" end
 
 return function(view, box, now)
   local theme, u = view.theme, view.unit
   local base = box.y + box.h * 0.5 + 6 * u
   local facts = {
     { "episode", tostring(now.episode or 0) }, { "step", tostring(now.step or 0) },
-    { "reward", number(now.reward, "%+.1f") }, { "return", number(now.ret, "%+.1f") },
-    now.value and { "value", number(now.value, "%+.2f") } or nil,
+    { "reward", number(now.reward, 1) }, { "return", number(now.ret, 1) },
+    now.value and { "value", number(now.value, 2) } or nil,
   }
   if box.w < 620 * u then facts = { facts[2], facts[4], facts[5] } end      -- the title is worth more
   local x = box.x + box.w

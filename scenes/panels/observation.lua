@@ -93,7 +93,7 @@ return function(view, box, now)
   local n, shape = state_arrays.size(seen.shape), seen.shape
   local least, _, most = state_arrays.summary(seen.values, n)
   local note = ("%s value%s"):format(table.concat(shape, "×"), n == 1 and "" or "s")
-  local inner = view:card(box, "observation", { ("%s, %.3g … %.3g"):format(note, least, most), note })
+  local inner = view:card(box, "observation", { ("%s, %s … %s"):format(note, canvas.number(least), canvas.number(most)), note })
   if inner.h < 14 * u then return end              -- a page so small has its title alone
   local map = least < 0 and canvas.DIVERGING or canvas.SEQUENTIAL          -- nothing has the colour of the page
   most = math.max(1, most, -least)

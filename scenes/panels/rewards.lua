@@ -24,6 +24,6 @@ return function(view, box, now)
   end
   local shown = setmetatable({ history = history, episode_history = now.episode_history and history, step = beyond and beyond.step or now.step },
     { __index = now })
-  panels.signals(view, box, shown, { title = "return", note = (("now %+.2f"):format(now.ret or 0):gsub("-", "−")), y_name = "sum of rewards",
+  panels.signals(view, box, shown, { title = "return", note = "now " .. mn.ui.canvas.number(now.ret or 0, 2), y_name = "sum of rewards",
     least = 0, span = 0.2, lines = { { name = "return", of = function(entry) return entry == beyond and beyond.ret or sums[entry] end } } })
 end

@@ -1,5 +1,7 @@
 -- score_card.lua -- the end of an episode that a person played: their score, the agent's and a perfect player's, and what to press.
-local function number(format, value) return value and (format:format(value):gsub("-", "−")) or "–" end
+local canvas = require("mneme").ui.canvas
+
+local function number(format, value) return value and format:format(value) or "–" end
 
 return function(view, box, now)
   local theme, u, lines = view.theme, view.unit, now.card
@@ -15,7 +17,7 @@ return function(view, box, now)
   for i, line in ipairs(lines) do
     local base, colour = inner.y + (16 + 24 * i) * u, i == 1 and theme.text or theme.dim
     view:text(line.name, inner.x, base, 15, colour, "left", 0.4 * inner.w)
-    for k, text in ipairs { number("%.2f", line.score), number("%+.2f", line.ret), number("%d", line.length) } do
+    for k, text in ipairs { number("%.2f", line.score), line.ret and canvas.number(line.ret, 2) or "–", number("%d", line.length) } do
       view:text(text, inner.x + at[k] * inner.w, base, 15, colour, "right")
     end
   end

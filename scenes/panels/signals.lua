@@ -1,8 +1,16 @@
 -- signals.lua -- any values over the steps of an episode, as lines.  What is to come is pale, where it is known; a click goes to a step.
+local bit = require "bit"
 local mn = require "mneme"
 local canvas, selection = mn.ui.canvas, mn.ui.selection
 local MOST = 512                   -- places along a curve that the pointer tells apart
 local colours = { "accent", "warm", "good", "violet", "bad", "dim" }
+
+local function even(colour) return bit.band(colour, 0xFEFEFEFE) % 2 ^ 32 end
+-- The colour of a line: from the seventh on half way to the text's.
+local function colour_of(view, i)
+  local colour = view.theme[colours[(i - 1) % #colours + 1]]
+  return (i - 1) % (2 * #colours) < #colours and colour or (even(colour) + even(view.theme.text)) / 2
+end
 
 -- The names of the lines in their colours, from the right; a click on a name selects its row.
 local function legend(view, box, now, lines, used)
@@ -11,7 +19,7 @@ local function legend(view, box, now, lines, used)
   for i = #lines, 1, -1 do
     local w = view:text_width(lines[i].name, 11.5)
     if x - w < box.x + edge + used then return end
-    view:text(lines[i].name, x, box.y + edge + 11 * u, 11.5, view.theme[colours[(i - 1) % #colours + 1]], "right")
+    view:text(lines[i].name, x, box.y + edge + 11 * u, 11.5, colour_of(view, i), "right")
     if lines[i].row then selection.spot(view, { x = x - w, y = box.y + edge, w = w, h = 15 * u }, now, lines[i].row) end
     x = x - w - 14 * u
   end
@@ -37,7 +45,8 @@ local function range(now, options)
     end
   end
   if options.level then least, most = math.min(least, options.level), math.max(most, options.level) end
-  local room = known and math.max(0, (options.span or 0) - (most - least)) or 0
+  local span = known and math.min(options.span or 0, 4 * math.max(math.abs(least), math.abs(most))) or 0         -- nothing is so small that it is none
+  local room = math.max(0, span - (most - least))
   if least == options.least then return least, most + room, last, known end
   return least - room / 2, most + room / 2, last, known
 end
@@ -68,7 +77,7 @@ return function(view, box, now, options)
   local least, most, last, known = range(now, options)
   if not known then return view:say(inner, options.empty or "nothing to show") end
   if #options.lines > 1 then legend(view, box, now, options.lines, view:text_width(options.title, 13) + 16 * u) end
-  local margin, history = math.max((most - least) * 0.06, 1e-3), now.episode_history or now.history
+  local margin, history = canvas.margin(least, most), now.episode_history or now.history
   local place = view:axes(inner, 0, last, least == options.least and least or least - margin, most + margin,
     options.x_name or "step", options.y_name)
   if options.level then
@@ -78,7 +87,7 @@ return function(view, box, now, options)
   end
   local here = now.step and now.episode_history and now.step or math.huge
   for i, line in ipairs(options.lines) do
-    local colour = theme[colours[(i - 1) % #colours + 1]]
+    local colour = colour_of(view, i)
     local x0, y0, x2, y2
     for _, entry in ipairs(history) do
       local y = line.of(entry)

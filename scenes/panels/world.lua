@@ -83,11 +83,11 @@ return function(view, box, now, options)
     panels.beliefs(view, below, now, { fact = options.believed, colour = options.colour, cells = options.cells, mark = options.mark, place = place })
   end
   if outcome then                     -- in the title's line, where it covers nothing
-    local ret = ("  ·  return %+.1f"):format(outcome.ret):gsub("-", "−")
+    local ret = "  ·  return " .. canvas.number(outcome.ret, 1)
     local in_time = tonumber(now.env and now.env.settings.time_limit) ~= outcome.length          -- else no action ended it
     local p = not solved and in_time and now.policy and now.policy[(now.action or -1) + 1]
     local draw = p and p < 0.5 and ("  ·  %s drawn with %.0f %%"):format(now.actions[now.action + 1], 100 * p) or ""
-    for _, part in ipairs { draw, ret, ("  ·  %d steps"):format(outcome.length) } do
+    for _, part in ipairs { draw, ret, ("  ·  %d step%s"):format(outcome.length, outcome.length == 1 and "" or "s") } do
       if view:text_width(verdict .. part, 14) > room() then break end
       verdict = verdict .. part
     end

@@ -227,8 +227,8 @@ t.test("progress: one line that renews itself on a terminal, plain lines elsewhe
   end
   local plain = shown { tty = false, color = false }
   t.eq(select(2, plain:gsub("\n", "")), 11, "a line every tenth")
-  t.ok(not plain:find "[\r\27]" and plain:find " 50%%  500/1.0k steps .*return 3.90  score 0.50")
-  t.ok(shown({ tty = false, unit = "episodes" }):find " 50%%  500/1.0k episodes  [%d.kMG]+/s")
+  t.ok(not plain:find "[\r\27]" and plain:find " 50%%  500/1000 steps .*return 3.90  score 0.50")
+  t.ok(shown({ tty = false, unit = "episodes" }):find " 50%%  500/1000 episodes  [%d.kMG]+/s")
 end)
 
 os.execute("rm -rf " .. dir)

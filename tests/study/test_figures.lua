@@ -265,8 +265,15 @@ t.test("numbers as people write them", function()
   end
   t.eq(format.short(50, "%"), "50 %")
   t.eq(format.short(1.776e20), "1.78e20")
-  for v, s in pairs { [999999999999.25] = "+999999999999.25", [-1.25] = "-1.25", [1e30] = "+1e+30", [-2.5e15] = "-2.5e+15" } do
-    t.eq(format.said("%s: %+.2f of %d (95 %%)", "x", v, 7), ("x: %s of 7 (95 %%)"):format(s))
+  for v, s in pairs { [999999.25] = "+999999.25", [-1.25] = "-1.25", [1e30] = "+1e30", [-2.5e15] = "-2.5P", [-1e-17] = "+0.00" } do
+    t.eq(format.said("%-2s: %+.2f of %d (95 %%)", "x", v, 7), ("x : %s of 7 (95 %%)"):format(s))
+  end
+  for power = -11, 30 do                           -- whatever the size of a number, its text is near it, and short
+    for _, v in ipairs { 1.2345 * 10 ^ power, -9.996 * 10 ^ power } do
+      local digits, letter = format.said("%.2f", v):match "^(-?[%d.e-]+)(%a?)$"
+      local shown = tonumber(digits) * ({ k = 1e3, M = 1e6, G = 1e9, T = 1e12, P = 1e15, [""] = 1 })[letter]
+      t.ok(#digits <= 10 and math.abs(shown - v) <= 0.0051 * math.max(math.abs(v), math.abs(v) >= 0.005 and 1 or 0), v .. ": " .. digits .. letter)
+    end
   end
   for v, s in pairs { [1.25] = "1.25", [1.78e11] = "178 billion", [2.5e6] = "2.5 million", [1.776e20] = "1.8e20" } do t.eq(format.times(v), s) end
   for v, s in pairs { [999.6] = "1000", [9999.6] = "10000", [99999.6] = "100k" } do t.eq(format.short(v), s) end

@@ -219,3 +219,29 @@ t.test("visits: cells are as wide as high, whatever places an environment has; o
     if box.rows > 1 then t.near(box.w, box.h, 1e-3) else t.ok(box.h <= box.w, "a strip is not higher than its cells are wide") end
   end
 end)
+
+t.test("curves of any size take a sixth of their axis or more, with two numbers at least, each where it says; twelve lines have twelve colours", function()
+  local view, units = scene.painter(nil, { width = 640, height = 400 }).view, { k = 1e3, M = 1e6, G = 1e9, T = 1e12, [""] = 1 }
+  for power = -9, 12, 3 do
+    for _, offset in ipairs { 0, 1.5, -1.5 } do
+      local history, lines, colours, ticks, top, bottom = {}, {}, {}, {}, math.huge, -math.huge
+      for i = 0, 20 do history[i + 1] = { step = i, y = 10 ^ power * (offset + math.sin(i)) } end
+      for k = 1, 12 do lines[k] = { name = "x", of = function(entry) return entry.y end } end
+      view:clear(640, 400)
+      rawset(view, "text", function(_, text, x, y, _, _, align)
+        local digits, unit = text:gsub("−", "-"):match "^(-?[%d.]+e?-?%d*)(%a?)$"
+        if digits and align == "right" and x < 200 then ticks[#ticks + 1] = { y = y - 4 * view.unit, value = tonumber(digits) * units[unit] } end
+      end)
+      rawset(view, "disc", function(_, _, _, _, colour) colours[colour] = true end)
+      rawset(view, "line", function(_, x0, y0, x1, y1) if x0 ~= x1 and y0 ~= y1 then top, bottom = math.min(top, y0, y1), math.max(bottom, y0, y1) end end)
+      scene.panels.signals(view, { x = 0, y = 0, w = 640, h = 400 }, { history = history }, { title = "t", y_name = "y", span = 0.2, lines = lines })
+      local first, last, what = ticks[1], ticks[#ticks], ("%g and %g"):format(10 ^ power, offset)
+      t.ok(#ticks >= 2 and bottom - top > 50, what .. ": " .. #ticks .. " ticks, a curve of " .. bottom - top)
+      local per = (last.y - first.y) / (last.value - first.value)
+      for _, tick in ipairs(ticks) do t.ok(math.abs(first.y + per * (tick.value - first.value) - tick.y) < 1, what .. ": " .. tick.value) end
+      local n = 0
+      for _ in pairs(colours) do n = n + 1 end
+      t.eq(n, 12)
+    end
+  end
+end)

@@ -11,7 +11,7 @@ local C, SEQUENTIAL, DIVERGING = engine.C, 0, 1
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 
 local theme = themes.dark
-local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
+local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT, margin = canvas_labels.margin, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
 
 ---@class Canvas what a scene draws on, as `view`
 ---@field box table { x, y, w, h } of the page, or of the part of it that is drawn
@@ -333,8 +333,9 @@ function methods:panel_at(x, y) return self.full or (at_point(self.panels, #self
 
 ---A number as a reader wants it: "−0.413", "1.2M".
 ---@param x number
+---@param places integer? with its sign, and that many digits after the point where they show it: "+3.88"
 ---@return string
-function canvas.number(x) return x ~= x and "NaN" or (format.short(x):gsub("^-", "−")) end
+function canvas.number(x, places) return x ~= x and "NaN" or ((places and format.said("%+." .. places .. "f", x) or format.short(x)):gsub("%-", "−")) end
 
 ---What is shown where the pointer rests on a box: of several boxes there the one drawn last that has a text.
 ---@param box table { x, y, w, h }
@@ -447,10 +448,10 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   x0, x1 = canvas_labels.widened(x0, x1)
   y0, y1 = canvas_labels.widened(y0, y1)
   local y_step = canvas_labels.nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), (box.h / u - 38) / size)))
-  if y_step > y1 - y0 and box.h / u > 38 + 2.5 * size then y_step = canvas_labels.nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
+  if math.floor(y1 / y_step) <= math.ceil(y0 / y_step) and box.h / u > 38 + 2.5 * size then y_step = canvas_labels.nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
   local x_step = canvas_labels.nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
-    gutter = math.max(gutter, self:text_width(canvas_labels.tick_text(value, y_step), size))
+    gutter = math.max(gutter, self:text_width(canvas_labels.tick_text(value, y_step, y0, y1), size))
   end
   local left, right = box.x + gutter + 8 * u, box.x + box.w - 8 * u
   local low = box.h < 56 * u                        -- no room for words besides the curve: the title and the note have to do
@@ -463,11 +464,11 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
     local _, y = place(x0, value)
     self:line(left, y, right, y, math.abs(value) < y_step / 1e6 and self.theme.line or self.theme.grid)
-    self:text(canvas_labels.tick_text(value, y_step), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
+    self:text(canvas_labels.tick_text(value, y_step, y0, y1), left - 8 * u, y + 4 * u, size, self.theme.dim, "right")
   end
   local clear = right - self:text_width(x_name, size) - 8 * u      -- the axis' name stands at its end
   for value = math.ceil(x0 / x_step) * x_step, x1 + x_step / 1e6, x_step do
-    local x, text = place(value, y0), canvas_labels.tick_text(value, x_step)
+    local x, text = place(value, y0), canvas_labels.tick_text(value, x_step, x0, x1)
     self:line(x, top, x, bottom, self.theme.grid)
     if not low and x + self:text_width(text, size) / 2 < clear then self:text(text, x, bottom + 15 * u, size, self.theme.dim, "center") end
   end

@@ -3,6 +3,7 @@
 local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
 
 local C, RECT, TEXT = engine.C, 0, 5             -- engine/canvas.h
 local labels = { LEAST = 9 }                     -- pixels of the letters
@@ -49,10 +50,7 @@ function labels.room(view, x, y)
   return 0, view.width, view.height
 end
 
----May a text be drawn: it lies over no other and within its card and the page?
----@param x number left
----@param y number of the baseline
----@param high number of the letters
+---May a text be drawn, from x on, on the baseline y: it lies over no other and within its card and the page?
 function labels.fits(view, x, y, wide, high)
   local left, right, bottom = labels.room(view, x, y - 0.3 * high)
   if x < left - 0.01 or x + wide > right + 0.01 or y - 0.75 * high < -0.01 or y + 0.05 * high > bottom + 0.01 then return false end
@@ -140,18 +138,19 @@ function labels.widened(lo, hi)
   return lo - room, hi + room
 end
 
----The number at a tick of an axis.
-function labels.tick_text(value, step)
+---The number at a tick of an axis from lo to hi.
+function labels.tick_text(value, step, lo, hi)
   if math.abs(value) < step / 1e6 then value = 0 end
-  local digits = step < 1 and math.ceil(-math.log10(step) - 1e-9) or 0
-  return (("%." .. digits .. "f"):format(value):gsub("^-", "−"))
+  return (format.row({ value }, step, nil, math.max(math.abs(lo), math.abs(hi)))[1]:gsub("%-", "−"))
 end
 
----What the pointer is told on a cell of a grid: see Canvas:tip.
----@param row integer from 0
----@param col integer from 0
----@param number fun(x: number): string
----@return string?
+---How much an axis goes beyond its values on either side: a little of their range, or of their size where all are equal.
+function labels.margin(least, most)
+  local size = math.max(math.abs(least), math.abs(most))
+  return most - least > 1e-6 * size and 0.06 * (most - least) or size > 0 and 0.02 * size or 1e-3
+end
+
+---What the pointer is told on a cell of a grid, from 0: see Canvas:tip.
 function labels.of_cell(grid, row, col, number)
   local words, used = grid.words(row, col), grid.used or grid.cols
   if not words or not words:find " $" then return words end

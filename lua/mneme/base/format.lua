@@ -82,13 +82,20 @@ function numbers.alike(list, unit)
   return numbers.row(list, 10 ^ (math.ceil(math.log10(most) - 1e-9) - (most <= 1 and unit ~= "s" and 2 or 3)), unit, most)
 end
 
----string.format, but a number of 1e15 or more has an exponent in place of thirty digits that mean nothing: 1e+30 for %.2f.
+---string.format, but where %.2f would make a number 0, or write a million or more, it has three digits that count: 3.88, 1e-9, 350M.
 function numbers.said(pattern, ...)
   local list, i = { ... }, 0
-  return (pattern:gsub("%%(%+?)[.%d]*(%a)", function(sign, kind)
+  pattern = pattern:gsub("%%([+-]?)%.?(%d*)(%a)", function(sign, places, kind)
     i = i + 1
-    return kind == "f" and math.abs(list[i]) >= 1e15 and "%" .. sign .. ".4g" or nil
-  end)):format(...)
+    local v = list[i]
+    if kind ~= "f" then return nil end
+    if math.abs(v) <= 1e-12 then list[i] = 0                           -- no more than rounding leaves
+    elseif math.abs(v) >= 1e6 or math.abs(v) < 0.5 * 10 ^ -(tonumber(places) or 6) then
+      list[i] = (v > 0 and sign or "") .. numbers.short(v)
+      return "%s"
+    end
+  end)
+  return pattern:format(unpack(list, 1, select("#", ...)))
 end
 
 ---A number to be read by programs: whole ones as they are, others with seven digits, of which zeros at the end go.

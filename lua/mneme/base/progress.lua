@@ -17,14 +17,6 @@ local LONG = 10                               -- seconds: what takes longer says
 local Progress = {}
 Progress.__index = Progress
 
--- 950, 12.3k, 5.00M: four characters or so.
-local function short(n)
-  if n < 1000 then return ("%.0f"):format(n) end
-  if n < 99950 then return ("%.1fk"):format(n / 1e3) end
-  if n < 999500 then return ("%.0fk"):format(n / 1e3) end
-  return n < 9.995e9 and ("%.2fM"):format(n / 1e6) or ("%.2fG"):format(n / 1e9)
-end
-
 -- 754 as "12:34".
 function progress.clock(seconds)
   local s = math.floor(math.min(seconds, 359999) + 0.5)
@@ -59,8 +51,8 @@ local SPARE = { "rate", "return", "bar", "of", "eta", "loss", "accuracy" }
 local function parts_of(self, step, values, seconds)
   local part = math.min(step / self.steps, 1)
   local rate = seconds > 0 and (step - self.start) / seconds or 0
-  local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", short(step) }, { "of", "/" .. short(self.steps) .. " " .. self.unit, "" },
-    { "rate", short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
+  local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", format.short(step) }, { "of", "/" .. format.short(self.steps) .. " " .. self.unit, "" },
+    { "rate", format.short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
   if part < 1 and rate > 0 then
     list[#list + 1] = { "eta", (self.at_most and "ETA at most " or "ETA ") .. clock(self.seconds or (self.steps - step) / rate) }
   end
@@ -134,7 +126,7 @@ local function foresee(self, step, now)
   self.foreseen, self.left = not progress.into, left
   if left < LONG or progress.into then return end
   local line = ("%s %s for %s %s, at the speed of the first %s"):format(self.at_most and "at most about" or "about",
-    clock(left), short(self.steps - step), self.unit,
+    clock(left), format.short(self.steps - step), self.unit,
     seconds < 1.5 and "second" or clock(seconds))
   if self.tty then self.out:write("\r\27[K", terminal.fold(line, self.columns()), "\n") else self.out:write(line, "\n") end
 end

@@ -166,7 +166,7 @@ end
 -- A row as it is printed.
 local function cells(r, name)
   return { name, r.state, r.step and format.short(r.step) .. (r.wanted and " of " .. format.short(r.wanted) or "") or "",
-    r.score and ("%.3f"):format(r.score) .. (said[r.key] or "") or "", r.guess and reference_scores.short(r.guess) or "",
+    r.score and format.said("%.3f", r.score) .. (said[r.key] or "") or "", r.guess and reference_scores.short(r.guess) or "",
     r.normalised and ("%.3f"):format(r.normalised) or "", r.core or "", r.script or "", os.date("%Y-%m-%d %H:%M", r.time) }
 end
 

@@ -18,7 +18,7 @@ insight.parts = {
     patching = { "mneme.insight.episodes.patching", fields = { "new", "of_frames", "play" } },
     heads = { "mneme.insight.view.heads", fields = { "axes", "element", "fold", "kind", "shares" } },
     attention_history = { "mneme.insight.view.attention_history" } } },
-  ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "ink", "number", "theme" } },
+  ui = { group = { canvas = { "mneme.base.canvas", fields = { "DIVERGING", "SEQUENTIAL", "fade", "ink", "margin", "number", "theme" } },
     keyboard = { "mneme.insight.view.action_keys", fields = { "HOME", "LEFT", "PAGE_DOWN", "RIGHT" } },
     hatch = { "mneme.insight.view.hatch" }, selection = { "mneme.insight.view.selection" }, step_heatmap = { "mneme.insight.view.step_heatmap" },
     words = { "mneme.insight.figures.text", "words" } } },

@@ -56,7 +56,7 @@ function Background:story(why)
   if not (state and state.test) then
     local outcomes = self.map and not self.failed and self.map.outcomes or {}             -- the episodes as they are, before any map
     return not self.failed and { sentences = { memory_story.draw(outcomes) }, episodes = #outcomes,
-      note = "Which part of the memory holds what success needs: " .. so_far(self) .. "." } or nil
+      note = not (state and state.map.done) and "Which part of the memory holds what success needs: " .. so_far(self) .. "." or nil } or nil
   end
   local held = self:show_held()
   held = held and held.test and held or nil

@@ -5,6 +5,7 @@ local bit = require "bit"
 local canvas = require "mneme.base.canvas"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
+local format = require "mneme.base.format"
 local json = require "mneme.base.json"
 local scene = require "mneme.insight.view.scene"
 local zlib = require "mneme.base.zlib"
@@ -273,11 +274,12 @@ end
 
 -- ---- sentences ----
 
-local function said(x) return (("%.2f"):format(x):gsub("-", "−")) end
+local function said(x) return (format.said("%.2f", x):gsub("-", "−")) end
 
 local function ended(o)
   if type(o) ~= "table" or not o.ret then return "" end
-  return ("%sreturn %s, %d steps"):format(not o.score and "" or o.score >= 1 and "solved, " or "score " .. said(o.score) .. ", ", said(o.ret), o.length)
+  return ("%sreturn %s, %d step%s"):format(not o.score and "" or o.score >= 1 and "solved, " or "score " .. said(o.score) .. ", ", said(o.ret), o.length,
+    o.length == 1 and "" or "s")
 end
 
 -- A step in words.

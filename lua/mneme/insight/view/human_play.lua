@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local dtypes = require "mneme.base.dtypes"
 local engine = require "mneme.base.engine"
 local files = require "mneme.base.files"
+local format = require "mneme.base.format"
 local frames = require "mneme.insight.episodes.frames"
 local action_keys = require "mneme.insight.view.action_keys"
 local state_arrays = require "mneme.models.state_arrays"
@@ -99,9 +100,9 @@ end
 -- Scores of the finished episodes.
 local function sum_up(self)
   local last, sum = self.results[#self.results], 0
-  if not last.score then return ("last episode: return %+.2f, %d steps"):format(last.ret, last.length) end
+  if not last.score then return format.said("last episode: return %+.2f, %d steps", last.ret, last.length) end
   for _, r in ipairs(self.results) do sum = sum + (r.score or 0) end
-  return ("last episode: score %.2f, return %+.2f, %d steps; mean score of %d: %.2f"):format(last.score, last.ret, last.length,
+  return format.said("last episode: score %.2f, return %+.2f, %d steps; mean score of %d: %.2f", last.score, last.ret, last.length,
     #self.results, sum / #self.results)
 end
 

@@ -1,5 +1,6 @@
 -- viewer_page.lua -- what a viewer shows: the page of one to four tracks with the differences of two, the control bar, the tip at the
 -- pointer, notes, help and menu.
+local format = require "mneme.base.format"
 local right_actions = require "mneme.envs.right_actions"
 local divergence = require "mneme.insight.episodes.divergence"
 local playback = require "mneme.insight.episodes.playback"
@@ -82,8 +83,8 @@ local function words_for(self, e)
   local seed, text = self:source().seed, ("episode %d"):format(e.episode)
   if seed then text = ("%s, seed %d"):format(text, seed + e.episode) end
   if not e.outcome then return text .. ": not over" end
-  return (("%s: %s, return %.3g, %d steps%s"):format(text,
-    e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score", e.outcome.ret, e.outcome.length,
+  return (("%s: %s, return %s, %d step%s%s"):format(text,
+    e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score", format.short(e.outcome.ret), e.outcome.length, e.outcome.length == 1 and "" or "s",
     e.why and (": %s (%s)"):format(right_actions.reasons[e.why][2], right_actions.reasons[e.why][4]) or ""):gsub("%-(%d)", "−%1"))
 end
 
