@@ -11,7 +11,8 @@ local C, SEQUENTIAL, DIVERGING = engine.C, 0, 1
 local RECT, FRAME, DISC, LINE, TRIANGLE, TEXT, HEAT = 0, 1, 2, 3, 4, 5, 6      -- engine/canvas.h
 
 local theme = themes.dark
-local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT, margin = canvas_labels.margin, SEQUENTIAL = SEQUENTIAL, DIVERGING = DIVERGING }
+local canvas = { theme = theme, themes = themes, RECT = RECT, TRIANGLE = TRIANGLE, TEXT = TEXT, HEAT = HEAT, SEQUENTIAL = SEQUENTIAL,
+  DIVERGING = DIVERGING, margin = canvas_labels.margin }
 
 ---@class Canvas what a scene draws on, as `view`
 ---@field box table { x, y, w, h } of the page, or of the part of it that is drawn
@@ -448,7 +449,7 @@ function methods:axes(box, x0, x1, y0, y1, x_name, y_name, down)
   x0, x1 = canvas_labels.widened(x0, x1)
   y0, y1 = canvas_labels.widened(y0, y1)
   local y_step = canvas_labels.nice_step(y1 - y0, math.max(1, math.min(6, math.max(2, box.h / u / 32), (box.h / u - 38) / size)))
-  if math.floor(y1 / y_step) <= math.ceil(y0 / y_step) and box.h / u > 38 + 2.5 * size then y_step = canvas_labels.nice_step(0.4 * y_step, 1) end      -- one number alone is no scale
+  if math.floor(y1 / y_step) <= math.ceil(y0 / y_step) and box.h / u > 38 + 2.5 * size then y_step = canvas_labels.nice_step(0.4 * y_step, 1) end
   local x_step = canvas_labels.nice_step(x1 - x0, math.max(2, math.min(8, box.w / u / 70)))
   for value = math.ceil(y0 / y_step) * y_step, y1 + y_step / 1e6, y_step do
     gutter = math.max(gutter, self:text_width(canvas_labels.tick_text(value, y_step, y0, y1), size))

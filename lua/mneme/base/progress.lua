@@ -51,8 +51,8 @@ local SPARE = { "rate", "return", "bar", "of", "eta", "loss", "accuracy" }
 local function parts_of(self, step, values, seconds)
   local part = math.min(step / self.steps, 1)
   local rate = seconds > 0 and (step - self.start) / seconds or 0
-  local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", format.short(step) }, { "of", "/" .. format.short(self.steps) .. " " .. self.unit, "" },
-    { "rate", format.short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
+  local list = { { "percent", ("%3.0f%%"):format(100 * part) }, { "steps", format.short(step) },
+    { "of", "/" .. format.short(self.steps) .. " " .. self.unit, "" }, { "rate", format.short(rate) .. (self.unit == "steps" and " SPS" or "/s") } }
   if part < 1 and rate > 0 then
     list[#list + 1] = { "eta", (self.at_most and "ETA at most " or "ETA ") .. clock(self.seconds or (self.steps - step) / rate) }
   end

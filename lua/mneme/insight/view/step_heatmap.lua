@@ -90,11 +90,11 @@ function step_heatmap.draw(view, box, b, look)
   end })
   local high = plot.h / groups
   size = math.max(LEAST_ROW, math.min(size, high / u * 0.8))
-  local every = math.ceil(size * u / high - 0.01)            -- of rows lower than letters some have their names
   for i, name in ipairs(names) do
     local y = plot.y + high * (i - 1)
     if view:text_width(name, size) > wide then name = name:gsub("layer (%d+), head ", "L%1 head ") end
-    if (i - 1) % every == 0 then view:text(name, own and plot.x - 8 * u or box.x, y + high / 2 + 0.36 * size * u, size, theme.dim, own and "right" or "left", wide + 1) end
+    name = (i - 1) % math.ceil(size * u / high - 0.01) == 0 and name or ""             -- of rows lower than letters some have names
+    view:text(name, own and plot.x - 8 * u or box.x, y + high / 2 + 0.36 * size * u, size, theme.dim, own and "right" or "left", wide + 1)
     if i > 1 and (groups < b.rows or own and name:find "^layer") then view:line(plot.x, y, plot.x + plot.w, y, theme.card, 2 * u) end
   end
   if axis == 0 then return plot end

@@ -84,7 +84,8 @@ local function words_for(self, e)
   if seed then text = ("%s, seed %d"):format(text, seed + e.episode) end
   if not e.outcome then return text .. ": not over" end
   return (("%s: %s, return %s, %d step%s%s"):format(text,
-    e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score", format.short(e.outcome.ret), e.outcome.length, e.outcome.length == 1 and "" or "s",
+    e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score",
+    format.short(e.outcome.ret), e.outcome.length, e.outcome.length == 1 and "" or "s",
     e.why and (": %s (%s)"):format(right_actions.reasons[e.why][2], right_actions.reasons[e.why][4]) or ""):gsub("%-(%d)", "−%1"))
 end
 
