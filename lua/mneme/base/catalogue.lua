@@ -38,9 +38,7 @@ end
 catalogue.first_comment = first_comment
 
 local function entries(count, name, doc)
-  local list = {}
-  for i = 0, count() - 1 do list[i + 1] = { name = name(i), doc = ffi.string(doc(i)), index = i } end
-  return list
+  return tables.filled(count(), function(i) return { name = name(i - 1), doc = ffi.string(doc(i - 1)), index = i - 1 } end)
 end
 
 -- A line about a file: the comment at its top, or what it returns as doc, or where it lies; it is not run.

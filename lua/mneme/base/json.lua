@@ -5,6 +5,7 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
+local tables = require "mneme.base.tables"
 
 ffi.cdef [[
 typedef struct json_t { int type; volatile size_t refcount; } json_t;
@@ -116,15 +117,8 @@ local function text(s)
 end
 
 local function sorted_keys(t)
-  local keys = {}
-  for key in pairs(t) do
-    if type(key) ~= "string" then
-      errors.raise("json: key " .. tostring(key) .. " of an object is not a string")
-    end
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  return keys
+  for key in pairs(t) do if type(key) ~= "string" then errors.raise(("json: key %s of an object is not a string"):format(tostring(key))) end end
+  return tables.keys(t)
 end
 
 -- Files nest no deeper than jansson reads; a table that holds itself would have no end.
@@ -187,8 +181,7 @@ local sealed = { FORMAT = 1, NEWER = "a later version of Mneme wrote it" }      
 ---@param compact boolean? in one line
 ---@return string
 function sealed.encode(object, compact)
-  local plain = {}
-  for key, value in pairs(object) do if key ~= "checksum" then plain[key] = value end end
+  local plain = tables.each(object, function(value, key) if key ~= "checksum" then return value end end)
   local written = (compact and json.encode(plain) or json.encode(plain, "  ")) .. "\n"
   return ('{\n  "checksum": "%s",%s'):format(files.crc(written), written:sub(2))
 end

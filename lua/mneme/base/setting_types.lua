@@ -15,12 +15,7 @@ function values.is_named(v) return type(v) == "table" and type(v[1]) == "string"
 local function is_list(v) return type(v) == "table" and #v > 0 and not values.is_named(v) end
 
 ---A deep copy.
-function values.copy(v)
-  if type(v) ~= "table" then return v end
-  local copy = {}
-  for key, value in pairs(v) do copy[key] = values.copy(value) end
-  return copy
-end
+function values.copy(v) return type(v) == "table" and tables.each(v, values.copy) or v end
 
 ---How a value is shown to people.
 function values.show(v)
@@ -302,8 +297,7 @@ end
 ---A value as config.json holds it: a thing with options is { name = "gru", ... }.
 function values.to_json(v)
   if type(v) ~= "table" then return v end
-  local t = {}
-  for key, item in pairs(v) do t[key] = values.to_json(item) end
+  local t = tables.each(v, values.to_json)
   if values.is_named(v) then t[1], t.name = nil, v[1] end
   return is_list(v) and json.array(t) or t
 end
@@ -311,8 +305,7 @@ end
 ---The other direction; `like`, the default, shows which values are named things with options.
 function values.from_json(v, like)
   if type(v) ~= "table" then return v end
-  local t = {}
-  for key, item in pairs(v) do t[key] = values.from_json(item, type(like) == "table" and like[key] or nil) end
+  local t = tables.each(v, function(item, key) return values.from_json(item, type(like) == "table" and like[key] or nil) end)
   if values.is_named(like) and t.name then t[1], t.name = t.name, nil end
   return t
 end

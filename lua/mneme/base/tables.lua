@@ -33,6 +33,23 @@ function tables.map(list, f)
   return out
 end
 
+---f(1), ..., f(n) as a list.
+---@param f fun(i: integer): any
+---@return any[]
+function tables.filled(n, f)
+  local out = {}
+  for i = 1, n do out[i] = f(i) end
+  return out
+end
+
+---A table of the same keys, with what f gives for each value; those for which it gives nil are left out.
+---@param f fun(value: any, key: any): any
+function tables.each(t, f)
+  local out = {}
+  for key, value in pairs(t) do out[key] = f(value, key) end
+  return out
+end
+
 ---All that a pattern finds in a text.
 ---@return string[]
 function tables.found(text, pattern)

@@ -194,6 +194,10 @@ local function known_classes(only)
   end
   read(registry.root .. "lua/mneme")
   for _, method in ipairs(known.Tensor and methods_of_functions() or {}) do table.insert(known.Tensor.methods, method) end
+  for _, setting in ipairs(known.Config and require("mneme.runs.config").standard or {}) do
+    local kind = setting[1] == "size" and "any" or setting[3].whole and "integer" or type(setting[2])
+    table.insert(known.Config.fields, ("@field %s %s %s"):format(setting[1], kind, setting[3][1]))
+  end
   return known
 end
 

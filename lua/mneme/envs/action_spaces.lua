@@ -117,9 +117,7 @@ end
 ---@return string "up", "torque 0.41"
 function Space:words(action)
   if self.kind == "discrete" then return self.names[action + 1] end
-  local parts = {}
-  for k, name in ipairs(self.names) do parts[k] = ("%s %.3g"):format(name, action[k]) end
-  return table.concat(parts, ", ")
+  return table.concat(tables.map(self.names, function(name, k) return ("%s %.3g"):format(name, action[k]) end), ", ")
 end
 
 ---The opposite of read.
@@ -243,12 +241,10 @@ end
 
 -- Names of the numbers, given or counted.
 local function names_of(what, given, n)
-  local names = {}
   if given ~= nil and (type(given) ~= "table" or #given ~= n) then
     errors.usage(("%s: names is %s, expected %d of them"):format(what, tables.in_words(given), n))
   end
-  for k = 1, n do names[k] = given and tostring(given[k]) or tostring(k - 1) end
-  return names
+  return tables.filled(n, function(k) return tostring(given and given[k] or k - 1) end)
 end
 
 local function check_size(what, n)

@@ -101,9 +101,7 @@ end
 function observation_parts.lists(parts, row)
   local lists = {}
   for _, part in ipairs(parts) do
-    local list = {}
-    for k = 1, part.n do list[k] = tonumber(row[part.from + k - 1]) end
-    lists[part.name] = list
+    lists[part.name] = tables.filled(part.n, function(k) return tonumber(row[part.from + k - 1]) end)
   end
   return lists
 end

@@ -10,6 +10,7 @@ local errors = require "mneme.base.errors"
 local format = require "mneme.base.format"
 local reference_scores = require("mneme.base.lazy") "mneme.envs.reference_scores"
 local ranks = require "mneme.tensor.ranks"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local WINDOW = 100                 -- episodes behind the running score
@@ -21,11 +22,7 @@ Episodes.__index = Episodes
 Episodes.WINDOW = WINDOW
 
 -- Lua's tables, not memory of C: LuaJIT interprets this code, as it runs now and then, and its interpreter is slow with memory of C.
-local function zeros(n)
-  local list = {}
-  for i = 1, n do list[i] = 0 end
-  return list
-end
+local function zeros(n) return tables.filled(n, function() return 0 end) end
 
 local function new(num_envs)
   return setmetatable({ total = 0, scores = ffi.new("float[?]", WINDOW), returns = ffi.new("float[?]", WINDOW), scored = false,
@@ -147,11 +144,7 @@ function Episodes:metrics(m, known)
   return m
 end
 
-local function list_of(values, n)
-  local list = {}
-  for i = 0, n - 1 do list[i + 1] = values[i] end
-  return list
-end
+local function list_of(values, n) return tables.filled(n, function(i) return values[i - 1] end) end
 
 ---What a checkpoint keeps, as JSON can.
 function Episodes:counters()
@@ -168,8 +161,8 @@ function Episodes:running()
   local d = ffi.cast("double *", t:data())
   d[0] = self.now
   for e = 1, n do d[e] = self.begun[e] end
-  local order, heap = {}, self.heap                 -- in the order of the keys: heaps of equal runs may lie differently
-  for i = 1, self.waiting do order[i] = i - 1 end
+  local heap = self.heap
+  local order = tables.filled(self.waiting, function(i) return i - 1 end)                 -- by their keys: heaps of equal runs may lie differently
   table.sort(order, function(x, y) return heap[4 * x + 1] < heap[4 * y + 1] end)
   for i, at in ipairs(order) do for k = 1, 4 do d[n + 4 * (i - 1) + k] = heap[4 * at + k] end end
   return t

@@ -43,8 +43,7 @@ local function new_kind(group, kind, B, S)
   local N, R = group.count, width(kind)
   local rows, first = tensor.new { shape = { N }, dtype = "i32" }, kind.row or 0
   for i = 0, N - 1 do rows:data()[i] = type(first) == "number" and first + i or first(i) end
-  local list = {}
-  for i = 0, N - 1 do list[i + 1] = rows:data()[i] end
+  local list = tables.filled(N, function(i) return rows:data()[i - 1] end)
   local made = { key = table.concat(list, ","), rows = rows, input = kind.input or 1, first = type(first) == "number" and first,
     weight = kind.weight, bias = kind.bias, before = kind.before, group = group, S = { S }, next = {} }
   for part = 1, group.parts or 1 do

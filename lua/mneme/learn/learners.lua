@@ -28,8 +28,7 @@ end
 
 ---The names of all learners, sorted.
 function learners.names()
-  local all = {}
-  for _, name in ipairs(registry.names "learners") do all[name] = true end
+  local all = tables.set(registry.names "learners")
   for name in pairs(list) do if not name:find "%.lua$" then all[name] = true end end
   return tables.keys(all)
 end
@@ -42,7 +41,7 @@ function learners.find(name)
   if class then return named(class, name, "mn.learners." .. name) end
   if name:find "%.lua$" then return load(name, name) end
   local known = learners.names()
-  for _, one in ipairs(known) do if one == name then return load(registry.file("learners", name, "learner"), name) end end
+  if tables.has(known, name) then return load(registry.file("learners", name, "learner"), name) end
   if not errors.nearest(name, known) and not did_you_mean.hint("learner", name) then
     errors.usage(("unknown learner '%s'"):format(name), ("known: %s; an own one is a file learners/%s.lua, or stands in the script above mn.config: "
       .. "mn.learners.%s = mn.on_policy { ... }"):format(table.concat(known, " "), name, name))
@@ -70,9 +69,7 @@ function learners.defaults()
 end
 
 learners.list = setmetatable(list, { __index = function(_, name)
-  for _, one in ipairs(type(name) == "string" and registry.names "learners" or {}) do
-    if one == name then return learners.find(name) end
-  end
+  if tables.has(registry.names "learners", name) then return learners.find(name) end
   errors.unknown("learner", name, learners.names())
 end })
 

@@ -297,9 +297,7 @@ end
 ---@return string[]
 function Agent:policy_names()
   if self.kind.names then return self.kind.names(self.action_space) end
-  local names = {}
-  for k = 1, self.actions do names[k] = tostring(k - 1) end
-  return names
+  return tables.filled(self.actions, function(k) return tostring(k - 1) end)
 end
 
 ---How far one policy is from another: KL(was || now), in nats.

@@ -25,9 +25,7 @@ local function draw(cfg, h, i, n, upto)
   engine.C.mn_random_uniform(cfg.seed, h * 2 ^ 20 + i, 7, p, n)
   for j = 0, upto - 1 do if math.abs(i - j) > 1 then list[#list + 1] = j end end
   table.sort(list, function(a, b) return p[a] < p[b] or (p[a] == p[b] and a < b) end)
-  local some = {}
-  for r = 1, math.min(cfg.random_blocks, #list) do some[r] = list[r] end
-  return some
+  return { unpack(list, 1, math.min(cfg.random_blocks, #list)) }
 end
 
 local function random_blocks(cfg, H, h, i, n)

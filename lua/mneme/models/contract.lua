@@ -403,8 +403,7 @@ each("parameters survive saving and loading; wrong files change nothing", functi
   os.remove(path)
 end)
 
-local gates = {}
-for _, kind in ipairs(state_arrays.gates) do gates[kind] = true end
+local gates = tables.set(state_arrays.gates)
 
 each("a probe gets every named value, and its result is used", function(_, c)
   local x, seen, first, shapes = input(c), {}, nil, {}

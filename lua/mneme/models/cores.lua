@@ -171,12 +171,7 @@ end
 
 ---State names in a fixed order.
 ---@return string[]
-function Core:state_names()
-  local names = {}
-  for name in pairs(self.states) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
+function Core:state_names() return tables.keys(self.states) end
 
 ---How long the core keeps what it writes, in steps, from its parameters and a zero input: how its gates begin, of a new core.
 ---@return table[]? layers { shortest, median, longest } over the channels of each layer's state; nil: no gate forgets
@@ -205,8 +200,7 @@ function Core:load_state_dict(dict, options) return self.module:load_state_dict(
 ---@param N integer? steps so far
 ---@return number
 function Core:evaluate(formula, N)
-  local letters = { L = self.config.n_layers or 1, N = N, ceil = math.ceil, min = math.min, max = math.max }
-  for letter, size in pairs(self.sizes) do letters[letter] = size end
+  local letters = tables.merged({ L = self.config.n_layers or 1, N = N, ceil = math.ceil, min = math.min, max = math.max }, self.sizes)
   local f = assert(loadstring("return " .. formula, self.name .. ": complexity " .. formula))
   return setfenv(f, letters)()
 end

@@ -46,9 +46,7 @@ function combinations.decay(cfg)
     ("decay=%s %s: it is not a product of a vector of values and one of keys"):format(use.name, memory.products or "does not go with this form")
 end
 
-local function lists(list, key)
-  for _, k in ipairs(list or {}) do if k == key then return true end end
-end
+local function lists(list, key) return tables.has(list or {}, key) end
 
 -- Names of the entries that have a key, as "approximation=cos or update=delta".
 local function owners(key)

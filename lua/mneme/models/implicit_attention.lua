@@ -19,16 +19,13 @@
 --   nothing      there is no memory
 local ffi = require "ffi"
 local implicit_attention_rules = require "mneme.models.implicit_attention_rules"
+local tables = require "mneme.base.tables"
 
 local implicit_attention = {}
 local WINDOW = 16                 -- steps over which a horizon takes the gates' mean
 local FOREVER = 1e6               -- steps: what is kept longer counts as kept for ever
 
-local function set(text)
-  local list = {}
-  for word in text:gmatch "%S+" do list[word] = true end
-  return list
-end
+local function set(text) return tables.set(tables.found(text, "%S+")) end
 
 -- rule: weights.  needs: kinds of probes that must be there, of as many numbers a head as the first; singles: of any
 -- number of them.  may: kinds that may be there.  forgets: gates that forget, and whether they give what is forgotten (1 - gate

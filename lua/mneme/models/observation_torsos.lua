@@ -175,11 +175,7 @@ kinds.impala = {
 
 ---Those that a torso reads: all but a mask of actions.
 ---@return ObservationPart[]
-function torso.read_parts(parts)
-  local read = {}
-  for _, part in ipairs(parts) do if part.kind ~= "mask" then read[#read + 1] = part end end
-  return read
-end
+function torso.read_parts(parts) return tables.map(parts, function(part) return part.kind ~= "mask" and part or nil end) end
 
 ---A row of several arrays as tensors by name: floats and pictures (from 0 to 1) f32, codes i32, each [T,B,...].
 ---@param x Tensor [T,B,n]
@@ -225,9 +221,7 @@ kinds.dict = {
 ---The space as text: "u8 [84,84,3]", "u8 [11,11] of 7 codes", "card [2], eye [64,64,3]".
 local function described(space)
   if space.parts then
-    local words = {}
-    for i, part in ipairs(space.parts) do words[i] = ("%s [%s]"):format(part.name, table.concat(part.shape, ",")) end
-    return table.concat(words, ", ")
+    return table.concat(tables.map(space.parts, function(part) return ("%s [%s]"):format(part.name, table.concat(part.shape, ",")) end), ", ")
   end
   local codes = (space.codes or 0) > 0 and (" of %d codes"):format(space.codes) or ""
   return ("%s [%s]%s"):format(space.dtype or "f32", table.concat(space.shape, ","), codes)
@@ -360,11 +354,7 @@ end
 function torso.rows()
   local rows = {}
   for _, name in ipairs(tables.keys(kinds)) do
-    local options = {}
-    for _, key in ipairs(tables.keys(kinds[name].options)) do
-      options[#options + 1] = ("%s=%s"):format(key, setting_types.show(kinds[name].options[key]))
-    end
-    rows[#rows + 1] = { name, kinds[name].reads, table.concat(options, " ") }
+    rows[#rows + 1] = { name, kinds[name].reads, setting_types.show(kinds[name].options) }
   end
   return rows
 end

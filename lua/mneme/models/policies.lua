@@ -141,11 +141,7 @@ local function total(self, f)
   return sum
 end
 -- One action of each choice, [T,B] each, as [T,B,size].
-local function together(self, f)
-  local list = {}
-  for k, policy in ipairs(self.parts) do list[k] = f(policy) end
-  return tensor.functions.stack(list, -1)
-end
+local function together(self, f) return tensor.functions.stack(tables.map(self.parts, f), -1) end
 
 -- The largest of logits with Gumbel noise is a draw of their softmax.
 function Several:sample(draw)

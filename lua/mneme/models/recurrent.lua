@@ -55,9 +55,7 @@ end
 -- is their sum, and the other is written as 0.
 local function packing(gates, has)
   local function names_of(n, part)
-    local names = {}
-    for i, gate in ipairs(gates) do names[i] = ("layers.%d.%s%s.%s"):format(n, part[2], gate, part[3]) end
-    return names
+    return tables.map(gates, function(gate) return ("layers.%d.%s%s.%s"):format(n, part[2], gate, part[3]) end)
   end
   local packed = {}
   function packed.to(dict)

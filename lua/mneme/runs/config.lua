@@ -166,8 +166,7 @@ end
 
 -- Refuse keys of the script's own that are nearly one that Mneme reads, and that nothing reads.
 local function check_spelling(own, about)
-  local known, declares, mine, others = {}, {}, {}, {}
-  for key in pairs(learner_settings.keys) do known[key] = true end
+  local known, declares, mine, others = tables.merged(learner_settings.keys), {}, {}, {}
   for _, s in ipairs(standard) do known[s[1]] = true end
   for _, key in ipairs(own) do
     declares[key] = true
@@ -310,27 +309,8 @@ local guard = {
   end,                                         -- the library may ask for what a script does not declare
 }
 
+-- Its fields: api.lua reads them from config.standard.
 ---@class Config the settings that every script has, besides its own
----@field run string its folder
----@field resume string
----@field init string a run's folder, or FILE.safetensors
----@field init_map string what names of init= are called here
----@field freeze string parts that do not train
----@field quick boolean
----@field full boolean
----@field view boolean
----@field where string
----@field device string
----@field precision string
----@field emulate string
----@field seed integer
----@field size any
----@field steps number
----@field checkpoint_every number
----@field keep_checkpoints integer
----@field threads integer
----@field debug string
----@field profile string
 ---@field [string] any
 
 -- What every setting is before anything is chosen.
@@ -352,11 +332,7 @@ local function lay_out(cfg, schema, sized, size, published, choose)
 end
 
 -- The schema with what is chosen as the defaults, for --help.
-local function resolved(schema, cfg)
-  local list = {}
-  for key, entry in pairs(schema) do list[key] = tables.merged(entry, { default = cfg[key] }) end
-  return list
-end
+local function resolved(schema, cfg) return tables.each(schema, function(entry, key) return tables.merged(entry, { default = cfg[key] }) end) end
 
 -- What the core's size is to be (a sizing of default_core_size.lua); nil: there is no core with options, or a stored run has its size.
 local function sizing_of(cfg, own, given)

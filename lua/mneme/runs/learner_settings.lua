@@ -178,11 +178,7 @@ end
 
 ---The settings that own learners have declared.
 ---@return table<string, boolean>
-function learner_settings.own()
-  local own = {}
-  for key, rule in pairs(keys) do own[key] = rule.own end
-  return own
-end
+function learner_settings.own() return tables.each(keys, function(rule) return rule.own end) end
 
 -- ---- settings that no script declares ----
 
@@ -240,8 +236,7 @@ function learner_settings.check(what, key, value, default)
     if value == 0 or value == 1 then return value == 1 end
     if type(value) ~= "boolean" then refuse(what, key, value, "true or false") end
   elseif type(default) == "string" then
-    for _, word in ipairs(rule.choices) do if word == value then return value end end
-    errors.unknown(("%s: %s ="):format(what, key), value, rule.choices)
+    if not tables.has(rule.choices, value) then errors.unknown(("%s: %s ="):format(what, key), value, rule.choices) end
   else
     local lo, hi = unpack(rule.range)
     if type(value) ~= "number" or not (value >= lo and value <= hi) or value == math.huge or (rule.whole and value % 1 ~= 0) then
@@ -285,9 +280,7 @@ end
 ---@param defaults table<string, any> its settings
 ---@return table<string, number|boolean|string>
 function learner_settings.of(learner, defaults)
-  local of = {}
-  for key, default in pairs(defaults) do if type(learner[key]) == type(default) then of[key] = learner[key] end end
-  return of
+  return tables.each(defaults, function(default, key) if type(learner[key]) == type(default) then return learner[key] end end)
 end
 
 ---A learner's settings as rows of a help text: key, default, meaning and the values it takes.

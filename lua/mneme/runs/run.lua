@@ -131,8 +131,7 @@ end
 local function write_info(path, info) files.write(path .. "/config.json", { sealed.encode(info) }) end
 
 local function first_info(path, cfg, about)
-  local settings = {}
-  for key, value in pairs(settings_of(cfg)) do settings[key] = setting_types.to_json(value) end
+  local settings = tables.each(settings_of(cfg), setting_types.to_json)
   local info = { mneme = version, format = sealed.FORMAT, config = settings, script = config.meta(cfg).script, seed = cfg.seed,
     device = cfg.device, threads = C.mn_threads(engine.ctx), ranks = ranks.size > 1 and ranks.size or nil,
     commit = run.made_at().commit, program = run.made_at().program, host = run.made_at().host, machine = run.made_at().machine,

@@ -41,10 +41,7 @@ function script.once(words)
 end
 
 ---Is this the name of an experiment that comes with Mneme?
-function script.is_experiment(name)
-  for _, experiment in ipairs(registry.names "experiments") do if experiment == name then return true end end
-  return false
-end
+function script.is_experiment(name) return tables.has(registry.names "experiments", name) end
 
 ---Where a script is: a file, or the name of an experiment.
 function script.locate(name)

@@ -32,9 +32,7 @@ end
 
 -- A run's core as values.entry compares it; learner: another than the run's.
 local function thing(cfg, learner)
-  local t = { type(cfg.core) ~= "table" and cfg.core or (cfg.core or {})[1], learner = learner or cfg.learner }
-  for option, value in pairs(type(cfg.core) == "table" and cfg.core or {}) do t[option] = value end
-  return t
+  return tables.merged({ learner = learner or cfg.learner }, type(cfg.core) == "table" and cfg.core or { cfg.core })
 end
 
 -- The settings of learners that are published for some core, sorted.

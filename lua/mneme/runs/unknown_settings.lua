@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local ffi = require "ffi"
 local did_you_mean = require "mneme.base.did_you_mean"
 local registry = require "mneme.base.registry"
+local tables = require "mneme.base.tables"
 
 local unknown_settings = {}
 
@@ -81,9 +82,7 @@ function unknown_settings.of_word(word, after, schema)
     if type(entry.default) == "boolean" and not value then value = "1" end
     return ("'%s' has no value"):format(word), ("write %s=%s, without blanks"):format(key, value or "VALUE")
   end
-  for _, name in ipairs(registry.names "cores") do
-    if name == word and schema.core then return ("'%s' is not a setting"):format(word), "write core=" .. word end
-  end
+  if schema.core and tables.has(registry.names "cores", word) then return ("'%s' is not a setting"):format(word), "write core=" .. word end
 end
 
 return unknown_settings

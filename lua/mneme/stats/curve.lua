@@ -2,6 +2,7 @@
 local resampling = require "mneme.stats.resampling"
 local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 
 local curve = {}
 local POINTS = 100
@@ -39,9 +40,8 @@ local function steps_of(o, first, last, what)
     end
     return o.grid
   end
-  local n, grid = first == last and 1 or sample.whole(o.points, 2, what .. ": points"), {}
-  for k = 1, n do grid[k] = k == n and last or first + (last - first) * (k - 1) / (n - 1) end
-  return grid
+  local n = first == last and 1 or sample.whole(o.points, 2, what .. ": points")
+  return tables.filled(n, function(k) return k == n and last or first + (last - first) * (k - 1) / (n - 1) end)
 end
 
 -- One curve at the steps of a grid.
@@ -61,9 +61,8 @@ end
 local function align(curves, o, what)
   if o.rule ~= "last" and o.rule ~= "linear" then errors.unknown(what .. ": rule =", o.rule, { "last", "linear" }) end
   local first, last = common_range(curves, what)
-  local grid, rows = steps_of(o, first, last, what), {}
-  for i, c in ipairs(curves) do rows[i] = at_steps(c, grid, o.rule == "linear") end
-  return grid, rows
+  local grid = steps_of(o, first, last, what)
+  return grid, tables.map(curves, function(c) return at_steps(c, grid, o.rule == "linear") end)
 end
 
 ---Curves at common steps.  rule = "last", the default, gives what had been measured by then: it invents no value and does

@@ -33,22 +33,11 @@ end
 -- Its form as a text: where that is equal, one can take the place of the other.
 local function form(x, from)
   if tensor.is(x) then return "[" .. table.concat(x:shape(), ",", from) .. "]" end
-  local parts = {}
-  for _, key in ipairs(sorted(x)) do parts[#parts + 1] = tostring(key) .. "=" .. form(x[key], from) end
-  return "{" .. table.concat(parts, ";") .. "}"
+  return "{" .. table.concat(tables.map(sorted(x), function(key) return tostring(key) .. "=" .. form(x[key], from) end), ";") .. "}"
 end
 
-local function rows(list, T)
-  local flat = {}
-  for i, x in ipairs(list) do flat[i] = x:reshape(T, -1) end
-  return tensor.functions.cat(flat, 1)
-end
-
-local function numbers(list)
-  local flat = {}
-  for i, x in ipairs(list) do flat[i] = x:reshape(-1) end
-  return tensor.functions.cat(flat, 0)
-end
+local function rows(list, T) return tensor.functions.cat(tables.map(list, function(x) return x:reshape(T, -1) end), 1) end
+local function numbers(list) return tensor.functions.cat(tables.map(list, function(x) return x:reshape(-1) end), 0) end
 
 -- Tensors of these shapes again, from their numbers side by side along the last axis; lead: sizes of the axes before it.
 local function split(joined, shapes, lead)
@@ -68,14 +57,7 @@ end
 
 local X, STATE, DONE, START, GIVEN, DY, DSTATE = 0, 1, 2, 3, 4, 5, 6           -- MN_BODY_X ... of mneme.h
 
-local function shapes_of(list, from)
-  local shapes = {}
-  for i, t in ipairs(list) do
-    local shape = t:shape()
-    shapes[i] = { unpack(shape, from or 1) }
-  end
-  return shapes
-end
+local function shapes_of(list, from) return tables.map(list, function(t) return { unpack(t:shape(), from or 1) } end) end
 
 -- New leaves that stand for the parts of a row.
 local function inputs(plan, what, shapes, dtype)
@@ -206,11 +188,7 @@ end
 
 -- One row without recording the body, for portable/step_graph.lua, which notes the ops that it applies.
 local function one_row(body, o)
-  local function each(x, f)
-    local list = flatten("recur", x, {})
-    for i, t in ipairs(list) do list[i] = f(t) end
-    return build(x, list)
-  end
+  local function each(x, f) return build(x, tables.map(flatten("recur", x, {}), f)) end
   local h = build(o.state, o.done and reset(o.done:reshape(-1, 1), o.state_list, o.done:shape()[2], o.start_list) or o.state_list)
   local y, after = body(each(o.x, function(x) return x:reshape(unpack(x:shape(), 2)) end), h, o.given)
   return each(y, function(x) return x:reshape(1, unpack(x:shape())) end), after

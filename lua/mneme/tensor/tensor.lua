@@ -269,9 +269,7 @@ function Tensor:to_table()
   local shape, p, at = self:shape(), self:data(), 0
   local function read(axis)
     if axis > #shape then at = at + 1 return p[at - 1] end
-    local list = {}
-    for i = 1, shape[axis] do list[i] = read(axis + 1) end
-    return list
+    return tables.filled(shape[axis], function() return read(axis + 1) end)
   end
   return read(1)
 end
