@@ -265,6 +265,28 @@ t.test("equal numbers have no spread, however their mean is rounded", function()
   t.near(d, -0.6, 1e-12) t.eq(low, d) t.eq(high, d)
 end)
 
+t.test("numbers that rounding alone tells apart do not differ, in whatever is asked of them", function()
+  local function rep(v, n)
+    local list = {}
+    for i = 1, n do list[i] = v end
+    return list
+  end
+  for _, v in ipairs { 0.1, 0.7, 0.9, 0.97 } do
+    for n = 2, 12 do
+      for m = 2, 12 do
+        local a, b = rep(v, n), rep(v, m)
+        local d, low, high, p = stats.welch_interval(a, b)
+        t.eq(("%g %g %g %g"):format(d, low, high, p), "0 0 0 1", ("%d and %d of %g"):format(n, m, v))
+        t.eq(stats.ranks({ { a, a }, { b, b } }, { reps = 100 })[2].value, 1.5)
+      end
+      t.eq(select(4, stats.bounded_interval(rep(v, n), 0, 1, 0.95, v)), 1)
+      local a, b = rep(v * 3, n), rep(v + v + v, n)
+      t.eq(select(4, stats.paired_t_interval(a, b)), 1)
+      t.eq(stats.probability_of_improvement(a, b, { reps = 100 }), 0.5)
+    end
+  end
+end)
+
 t.test("of one seed there is an estimate and no interval", function()
   local one, two = { { 0.5 }, { 0.7 } }, { { 0.5, 0.6 }, { 0.7, 0.9 } }
   local function none(name, value, low, high)
@@ -426,6 +448,10 @@ t.test("what cannot be counted with is refused by name", function()
     return calls == 1 and 1 or nil
   end)
   t.raises(stats.curve, "no curves", {}, stats.mean)
+  t.raises(stats.curve, "stats.curve: what the statistic gives is x", { c }, function() return "x" end)
+  t.raises(stats.log_rank, "2 times and a nil, expected as many values true or false", { 1, 2 }, nil, { 1 }, { true })
+  t.raises(stats.log_rank, "1 times and 0 events", { 1, 2 }, { true, false }, { 1 }, {})
+  t.raises(stats.max_sign_test, "differences 1 are 3, expected a list", { 3 }, 2)
   t.raises(stats.curve, "curve 2 is a table without x", { c, {} }, stats.mean)
   t.raises(stats.curve, "curve 1 has 2 steps and 1 values", { { x = { 1, 2 }, y = { 1 } } }, stats.mean)
   t.raises(stats.align, "curve 1, y: value 2 is nan", { { x = { 1, 2 }, y = { 1, nan } } })

@@ -61,7 +61,8 @@ local function improvement(x, y)
     for j = 1, #a do
       local v = a[j]
       for k = 1, #b do
-        if v > b[k] then wins = wins + 1 elseif v == b[k] then wins = wins + 0.5 end
+        local above = sample.difference(v, b[k])
+        if above > 0 then wins = wins + 1 elseif above == 0 then wins = wins + 0.5 end
       end
     end
     sum = sum + wins / (#a * #b)

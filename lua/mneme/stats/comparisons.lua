@@ -4,7 +4,6 @@ local sample = require "mneme.stats.sample"
 local errors = require "mneme.base.errors"
 
 local comparisons = {}
-local ROUNDING = 1e-12         -- of what a number was computed from: so much is no difference (0.3 - 0.1 is 0.2)
 
 ---The sign test (Arbuthnot 1710): the chance of wins and losses that differ so unevenly, or more, if either way were as
 ---likely.  Ties are left out.  Of cases that succeed or fail under two treatments it is McNemar's exact test (1947).
@@ -25,9 +24,6 @@ function comparisons.sign_test(wins, losses)
   return math.min(1, 2 * sum)
 end
 
--- What rounding may have left of a difference of two numbers.
-local function rounding(a, b) return ROUNDING * math.max(math.abs(a), math.abs(b)) end
-
 ---How often x[i] is above and below y[i], which come from equal seeds: what stats.sign_test is asked.  A difference that
 ---rounding explains is a tie.
 ---@param x number[]
@@ -38,8 +34,8 @@ local function rounding(a, b) return ROUNDING * math.max(math.abs(a), math.abs(b
 function comparisons.wins(x, y)
   local n, wins, losses = sample.pairs(x, y, "stats.wins"), 0, 0
   for i = 1, n do
-    local d, error_of = x[i] - y[i], rounding(x[i], y[i])
-    if d > error_of then wins = wins + 1 elseif d < -error_of then losses = losses + 1 end
+    local d = sample.difference(x[i], y[i])
+    if d > 0 then wins = wins + 1 elseif d < 0 then losses = losses + 1 end
   end
   return wins, losses, n - wins - losses
 end

@@ -101,6 +101,7 @@ function curve.curve(curves, statistic, options)
   end
   local all = { x = grid, value = {}, seeds = rows, n = n }
   work(all.value, { rows })
+  for k = 1, #grid do sample.number(all.value[k], what .. ": what the statistic gives") end
   if n > 1 then all.low, all.high = resampling.bands(what, { { rows } }, false, #grid, o, work) end
   return all
 end

@@ -125,7 +125,7 @@ function intervals.bounded_interval(list, from, to, level, value)
   local mean = describe.mean(list)
   if n == 1 then return mean end
   local p, trials = as_trials(list, n, from, to)
-  if not p then return mean, mean, mean, mean == value and 1 or 0 end
+  if not p then return mean, mean, mean, sample.difference(mean, value) == 0 and 1 or 0 end
   local low, high = score_limits(p, trials, special.student_quantile(0.5 + level / 2, n - 1))
   local asked = (value - from) / (to - from)
   local apart = math.abs(p - asked) / math.sqrt(asked * (1 - asked) / trials)
@@ -143,7 +143,7 @@ end
 ---@return number? p two-sided, of no difference
 function intervals.paired_t_interval(x, y, level)
   local differences = {}
-  for i = 1, sample.pairs(x, y, "stats.paired_t_interval") do differences[i] = x[i] - y[i] end
+  for i = 1, sample.pairs(x, y, "stats.paired_t_interval") do differences[i] = sample.difference(x[i], y[i]) end
   return intervals.t_interval(differences, level)
 end
 
@@ -159,7 +159,7 @@ end
 function intervals.welch_interval(x, y, level)
   local n, m = sample.numbers(x, "stats.welch_interval"), sample.numbers(y, "stats.welch_interval")
   level = sample.level(level, "stats.welch_interval")
-  local difference = describe.mean(x) - describe.mean(y)
+  local difference = sample.difference(describe.mean(x), describe.mean(y))
   if n == 1 or m == 1 then return difference end
   local a, b = describe.sd(x) ^ 2 / n, describe.sd(y) ^ 2 / m
   local share = a + b > 0 and a / (a + b) or 0.5

@@ -17,8 +17,9 @@ local function add_ranks(sum, values)
   for m = 1, #values do
     local rank = 1
     for k = 1, #values do
-      if values[k] > values[m] then rank = rank + 1
-      elseif values[k] == values[m] and k ~= m then rank = rank + 0.5 end
+      local above = sample.difference(values[k], values[m])
+      if above > 0 then rank = rank + 1
+      elseif above == 0 and k ~= m then rank = rank + 0.5 end
     end
     sum[m] = sum[m] + rank
   end

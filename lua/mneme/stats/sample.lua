@@ -6,6 +6,7 @@ local tables = require "mneme.base.tables"
 
 local sample = {}
 local LARGEST = 1e100          -- of such numbers the squares of differences still have finite sums
+local ROUNDING = 1e-12         -- of what a number was computed from: so much is no difference (0.3 - 0.1 is 0.2)
 
 ---A number that can be counted with: no NaN, no infinity, nothing beyond 1e100.
 ---@param what string "stats.mean: value 3"
@@ -14,6 +15,12 @@ function sample.number(v, what)
     errors.raise(("%s is %s, expected a finite number"):format(what, type(v) == "table" and "a table" or tostring(v)))
   end
   return v
+end
+
+---By how much x is above y: 0 where rounding explains it.
+function sample.difference(x, y)
+  local d = x - y
+  return math.abs(d) > ROUNDING * math.max(math.abs(x), math.abs(y)) and d or 0
 end
 
 ---A whole number of at least `least`.

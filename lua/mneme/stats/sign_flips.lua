@@ -12,6 +12,7 @@ local function scaled(differences, cases)
   local m = #differences
   local x, seen = ffi.new("double[?]", m * cases), {}
   for k, list in ipairs(differences) do
+    if type(list) ~= "table" then errors.raise(("stats.max_sign_test: differences %d are %s, expected a list"):format(k, tostring(list))) end
     local squares, sum = 0, 0
     for i = 1, cases do
       local d = list[i]

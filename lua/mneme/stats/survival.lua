@@ -126,18 +126,20 @@ function survival.share_difference(k, n, j, m, level)
   return p - q, p - q - math.sqrt((p - p_low) ^ 2 + (q_high - q) ^ 2), p - q + math.sqrt((p_high - p) ^ 2 + (q - q_low) ^ 2)
 end
 
--- Times in order: { time, events, at_risk before it }.
-local function table_of(times, solved, what)
+local function check_events(times, solved, what)
   local n = sample.numbers(times, what)
   if type(solved) ~= "table" or #solved ~= n then
     errors.raise(("%s: %d times and %s, expected as many values true or false"):format(what, n,
       type(solved) == "table" and #solved .. " events" or "a " .. type(solved)))
   end
-  local order, rows = {}, {}
-  for i = 1, n do
-    if times[i] < 0 then errors.raise(("%s: time %d is %g, expected 0 or more"):format(what, i, times[i])) end
-    order[i] = i
-  end
+  for i = 1, n do if times[i] < 0 then errors.raise(("%s: time %d is %g, expected 0 or more"):format(what, i, times[i])) end end
+  return n
+end
+
+-- Times in order: { time, events, at_risk before it }.
+local function table_of(times, solved, what)
+  local n, order, rows = check_events(times, solved, what), {}, {}
+  for i = 1, n do order[i] = i end
   table.sort(order, function(a, b) return times[a] < times[b] end)
   for place, i in ipairs(order) do
     local row = rows[#rows]
@@ -202,7 +204,7 @@ end
 ---@return number p two-sided
 ---@return number score > 0: the first group is sooner
 function survival.log_rank(times, solved, others, others_solved)
-  local n, m = sample.numbers(times, "stats.log_rank"), sample.numbers(others, "stats.log_rank")
+  local n, m = check_events(times, solved, "stats.log_rank"), check_events(others, others_solved, "stats.log_rank")
   local all, events = {}, {}
   for i = 1, n do all[i], events[i] = times[i], solved[i] == true end
   for i = 1, m do all[n + i], events[n + i] = others[i], others_solved[i] == true end
