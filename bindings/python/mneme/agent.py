@@ -43,27 +43,37 @@ def program():
     raise FileNotFoundError("the command mneme was not found: put it on PATH, or its path into the variable MNEME")
 
 
+def _sizes(shape, B=1):
+    """Sizes of B environments: what depends on their number stands in a list."""
+    return [n[0] * B if isinstance(n, list) else n for n in shape]
+
+
+def _numbers(text, shape):
+    return np.frombuffer(bytes.fromhex(text), np.float32).reshape(_sizes(shape))
+
+
 class Agent:
     """An agent as it acts.  `about` describes it; states are dictionaries of arrays [B,...]."""
 
     def __init__(self, text):
-        plan = json.loads(text)
-        self.about, self._nodes, self.inputs, self.outputs = plan["about"], plan["nodes"], plan["inputs"], plan["outputs"]
-        self._fixed = {}
-        for i, node in enumerate(self._nodes):
-            if node["of"] in ("parameter", "constant"):
-                self._fixed[i] = np.frombuffer(bytes.fromhex(node["data"]), np.float32).reshape([n[0] if isinstance(n, list) else n for n in node["shape"]])
+        try:
+            plan = json.loads(text)
+            self.about, self._nodes, self.inputs, self.outputs = plan["about"], plan["nodes"], plan["inputs"], plan["outputs"]
+            self._fixed = {i: _numbers(node["data"], node["shape"]) for i, node in enumerate(self._nodes) if node["of"] in ("parameter", "constant")}
+        except (KeyError, TypeError, ValueError, RecursionError) as problem:
+            raise ValueError("no agent, expected what `mneme export RUN to=FILE.json` writes") from problem
         self.parameters = {node["name"]: self._fixed[i] for i, node in enumerate(self._nodes) if node["of"] == "parameter"}
 
     def initial(self, num_envs=1):
         """The memory before anything was seen."""
+        if num_envs != int(num_envs) or num_envs < 1:
+            raise ValueError(f"num_envs is {num_envs}, expected a whole number of at least 1")
         state = {}
         for one in self.inputs:
             if "start" in one:
-                shape = [n[0] if isinstance(n, list) else n for n in one["shape"]]
                 axis = next((k for k, n in enumerate(one["shape"]) if isinstance(n, list)), None)
-                start = np.frombuffer(bytes.fromhex(one["start"]), np.float32).reshape(shape)
-                state[one["state"]] = start.copy() if axis is None else np.concatenate([start] * num_envs, axis)
+                start = _numbers(one["start"], one["shape"])
+                state[one["state"]] = start.copy() if axis is None else np.concatenate([start] * int(num_envs), axis)
         return state
 
     def step(self, observation, state=None, done=None, previous_action=None, previous_reward=None):
@@ -75,7 +85,7 @@ class Agent:
         """
         shape = self.inputs[0]["shape"]
         observation = np.asarray(observation, np.float32)
-        if observation.shape[1:] != tuple(shape[1:]):
+        if observation.shape[1:] != tuple(shape[1:]) or observation.shape[:1] == (0,):
             raise ValueError(f"observation is {list(observation.shape)}, expected {['B'] + shape[1:]}")
         B = observation.shape[0]
         if done is None:
@@ -84,10 +94,15 @@ class Agent:
         given = {"observation": observation, "done": done, "previous_action": previous_action, "previous_reward": previous_reward}
         values = {}
         for one in self.inputs:
-            x = state[one["state"]] if "state" in one else given[one["name"]]
+            name, sizes = one.get("state", one["name"]), tuple(_sizes(one["shape"], B))
+            held = state if "state" in one else given
+            x = held[name] if name in held else None
             if x is None:
-                raise ValueError(f"{one['name']} is missing: this agent reads it")
-            values[one["node"]] = np.asarray(x, np.float32)
+                raise ValueError(f"{name} is missing: this agent reads it")
+            x = np.asarray(x, np.float32)
+            if x.shape != sizes and not (x.ndim == 0 and len(sizes) == 1):
+                raise ValueError(f"{name} is {list(x.shape)}, expected {list(sizes)}")
+            values[one["node"]] = np.broadcast_to(x, sizes)
         with np.errstate(all="ignore"):
             for i, node in enumerate(self._nodes):
                 if i not in values:
@@ -113,9 +128,6 @@ class Agent:
 
     @staticmethod
     def _apply(node, x, B):
-        def size(n):
-            return n[0] * B if isinstance(n, list) else n
-
         kind = node["of"]
         if kind == "unary":
             y = _UNARY[node["op"]](x[0])
@@ -128,13 +140,13 @@ class Agent:
         elif kind == "reduce":
             y = _REDUCE[node["op"]](x[0], axis=node["axis"], keepdims=True)
         elif kind == "reshape":
-            y = x[0].reshape([size(n) for n in node["shape"]])
+            y = x[0].reshape(_sizes(node["shape"], B))
         elif kind == "transpose":
             y = x[0].transpose(node["order"])
         elif kind == "expand":
-            y = np.broadcast_to(x[0], [size(n) for n in node["shape"]])
+            y = np.broadcast_to(x[0], _sizes(node["shape"], B))
         elif kind == "slice":
-            y = x[0][(slice(None),) * node["axis"] + (slice(size(node["first"][0]), size(node["past"][0])),)]
+            y = x[0][(slice(None),) * node["axis"] + (slice(*_sizes([node["first"][0], node["past"][0]], B)),)]
         elif kind == "concat":
             y = np.concatenate(x, node["axis"])
         elif kind == "take":
@@ -148,7 +160,7 @@ def _repeated(x, shape, B):
     """What is the same for each environment."""
     if not any(isinstance(n, list) for n in shape):
         return x
-    return np.tile(x.ravel(), B).reshape([n[0] * B if isinstance(n, list) else n for n in shape])
+    return np.tile(x.ravel(), B).reshape(_sizes(shape, B))
 
 
 def _choice(logits, rng):
@@ -160,10 +172,12 @@ def _choice(logits, rng):
 def load(run, **options):
     """The agent of a run's folder, or of a file that `mneme export RUN to=FILE.json` wrote; step=N, best=1: of that checkpoint."""
     if str(run).endswith(".json"):
+        if options:
+            raise ValueError(f"{next(iter(options))}=, expected none with a file: mneme export RUN to=FILE.json {next(iter(options))}=N writes that checkpoint's")
         return Agent(Path(run).read_text())
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "agent.json"
-        words = [f"{key}={int(value)}" for key, value in options.items()]
+        words = [f"{key}={int(value) if isinstance(value, (bool, float)) else value}" for key, value in options.items()]
         done = subprocess.run([program(), "export", str(run), f"to={file}", *words], capture_output=True, text=True)
         if done.returncode:
             raise ValueError(done.stderr.strip())

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .importing import command, head, make_run, script
+from .importing import command, head, make_run, of_file, script
 
 
+@of_file
 def read(path):
     """The tree of parameters: names to trees or arrays."""
     path = Path(path).absolute()
@@ -103,6 +104,7 @@ def _recurrent(tree, kind, cell):
     return mine, f'{{ "{kind}", d_model = {d}, n_layers = {len(tree)} }}'
 
 
+@of_file
 def converted(tree, how):
     """Parameters by Mneme's names, the core as Lua, and the heads' lines."""
     seq = tree["seq_model"]

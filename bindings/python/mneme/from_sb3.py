@@ -7,17 +7,18 @@ other command take the run; FILE.lua next to it goes on training.  Statistics of
 """
 import io
 import json
+import math
 import re
-import zipfile
 
 import numpy as np
 
-from .importing import beside, chain, command, make_run, read_torch, script
+from .importing import beside, chain, command, make_run, of_file, read_torch, script, stored
 
 
+@of_file
 def read(path):
     """The parameters by name, and the settings, of a file that RecurrentPPO.save wrote; no code of the file runs."""
-    with zipfile.ZipFile(path) as outer:
+    with stored(path) as outer:
         settings = json.loads(outer.read("data"))
         return read_torch(io.BytesIO(outer.read("policy.pth"))), settings
 
@@ -30,6 +31,7 @@ def _diagonal(a, b):
     return beside(np.pad(a, ((0, 0), (0, m))), np.pad(b, ((0, 0), (n, 0))), 4)
 
 
+@of_file
 def converted(theirs, settings):
     """Parameters by Mneme's names, and what the script says of the agent."""
     if settings.get("use_sde") or "log_std" in theirs and theirs["log_std"].ndim != 1:
@@ -93,7 +95,8 @@ def convert(path, run, env, **options):
     theirs, settings = read(path)
     mine, about = converted(theirs, settings)
     names = {"gamma": "gamma", "gae_lambda": "lambda", "ent_coef": "entropy_coef"}
-    more = ' learner = "ppo",' + "".join(f' ["{mine}"] = {settings[key]},' for key, mine in names.items() if isinstance(settings.get(key), (int, float)))
+    more = ' learner = "ppo",' + "".join(f' ["{mine}"] = {settings[key]},' for key, mine in names.items()
+                                            if isinstance(settings.get(key), (int, float)) and math.isfinite(settings[key]))
     core = f'{{ "lstm", d_model = {about["d_model"]}, n_layers = {about["n_layers"]} }}'
     return make_run(run, path, mine, lambda file: script("sb3-contrib", core, env, options, _agent(about), file, more))
 

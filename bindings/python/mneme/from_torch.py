@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .importing import command, head, make_run, read_torch, script
+from .importing import command, head, make_run, of_file, read_torch, script
 
 GATES = {4: "lstm", 3: "gru"}
 ACTS = ("relu", "tanh", "elu", "gelu", "silu", "sigmoid")
@@ -48,6 +48,7 @@ def _pick(chains, part, how, fits, what):
     return found[0][1]
 
 
+@of_file
 def converted(theirs, how):
     """Parameters by Mneme's names, the core as Lua, and the lines of its torso and heads."""
     act = how.get("act", "relu")

@@ -2,8 +2,10 @@
 and a run folder of parameters by Mneme's names.
 """
 import collections
+import functools
 import io
 import json
+import math
 import pickle
 import re
 import subprocess
@@ -15,7 +17,33 @@ import numpy as np
 
 from .agent import program
 
-_DTYPES = {"FloatStorage": np.float32, "DoubleStorage": np.float64, "LongStorage": np.int64}
+_DTYPES = {"FloatStorage": np.float32, "DoubleStorage": np.float64, "HalfStorage": np.float16, "LongStorage": np.int64, "IntStorage": np.int32,
+           "BoolStorage": np.bool_}
+
+
+def of_file(f):
+    """Of what reads a file: whatever that lacks, or has otherwise than expected, is a ValueError."""
+
+    @functools.wraps(f)
+    def call(*arguments, **named):
+        try:
+            return f(*arguments, **named)
+        except (ValueError, OSError, ImportError):
+            raise
+        except KeyError as problem:
+            raise ValueError(f"it has no {problem}") from problem
+        except Exception as problem:
+            raise ValueError(f"it is damaged, or of another kind ({type(problem).__name__}: {problem})") from problem
+
+    return call
+
+
+def stored(file):
+    """A zip archive as torch and Stable-Baselines3 write it, uncompressed: no member is larger than the file."""
+    archive = zipfile.ZipFile(file)
+    if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+        raise ValueError("its members are compressed, expected a file as torch.save writes it")
+    return archive
 
 
 class _Reader(pickle.Unpickler):
@@ -44,15 +72,22 @@ class _Reader(pickle.Unpickler):
 
 
 def _tensor(storage, offset, size, stride, *_):
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride))
+    if len(size) != len(stride) or min(offset, *size, *stride, 0) < 0 or last >= max(storage.size, 1) or math.prod(size) > storage.size:
+        raise ValueError(f"a tensor of {list(size)} numbers in a storage of {storage.size}")
     return np.lib.stride_tricks.as_strided(storage[offset:], size, [s * storage.itemsize for s in stride]).astype(np.float32)
 
 
+@of_file
 def read_torch(file):
     """The tensors by name that torch.save wrote: a path or an open file; no code of the file runs."""
     if not zipfile.is_zipfile(file):
         raise ValueError(f"{file}: not a file of torch.save, expected one of torch 1.6 or newer (a zip archive)")
-    with zipfile.ZipFile(file) as archive:
-        return _Reader(archive).load()
+    with stored(file) as archive:
+        tensors = _Reader(archive).load()
+    if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
+        raise ValueError("no tensors by name in the file, expected torch.save(agent.state_dict(), FILE)")
+    return tensors
 
 
 def beside(a, b, blocks):
@@ -130,5 +165,5 @@ def command(convert, usage, words=None):
     more = {key: value for key, value in given.items() if key not in ("run", "env") and not key.startswith("env.")}
     try:
         print(convert(words[0], given["run"], given["env"], **({"how": more} if more else {}), **options))
-    except (ValueError, OSError) as problem:
+    except (ValueError, OSError, ImportError) as problem:
         sys.exit(f"{words[0]}: {problem}")

@@ -1,13 +1,14 @@
 """State dicts of torch and an agent of AGaLiTe's released code, imported: Mneme's run acts as they do, step by step."""
 import os
 import subprocess
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mneme
-from mneme import from_agalite, from_torch
+from mneme import from_agalite, from_torch, importing
 
 ROOT = Path(__file__).resolve().parents[3]
 MNEME = Path(os.environ.get("MNEME_BUILD", ROOT / "build")) / "mneme"
@@ -210,3 +211,69 @@ def test_torch_refused(torch, tmp_path):
     torch.save(torch.nn.Linear(2, 2), file)
     with pytest.raises(ValueError, match="expected tensors alone"):
         from_torch.convert(file, tmp_path / "runs/no", "tmaze")
+
+
+def rewritten(file, into, change, compression=zipfile.ZIP_STORED):
+    """The archive with each member as change(name, bytes) gives it; None: without it."""
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(into, "w", compression) as new:
+        for name in old.namelist():
+            data = change(name, old.read(name))
+            if data is not None:
+                new.writestr(name, data)
+
+
+def test_torch_damaged(torch, tmp_path):
+    """Whatever stands in a file, it is an agent's tensors or a ValueError, and nothing beyond the file's numbers is read."""
+    file, broken, rng = tmp_path / "agent.pt", tmp_path / "broken.pt", np.random.default_rng(1)
+    lstm = torch.nn.LSTM(5, 3)
+    torch.save({f"lstm.{key}": x for key, x in lstm.state_dict().items()} | {"a.weight": torch.zeros(4, 3), "v.weight": torch.zeros(1, 3)}, file)
+
+    def flipped(data):
+        data = bytearray(data)
+        for at in rng.integers(len(data), size=rng.integers(1, 5)):
+            data[at] ^= 1 << rng.integers(8)
+        return bytes(data)
+
+    def tensors():
+        try:
+            from_torch.converted(importing.read_torch(broken), {})
+        except (ValueError, OSError) as problem:
+            return str(problem)
+
+    for _ in range(400):
+        rewritten(file, broken, lambda name, data: flipped(data) if name.endswith("data.pkl") else data)
+        tensors()
+        broken.write_bytes(flipped(file.read_bytes()) if rng.random() < 0.5 else file.read_bytes()[:rng.integers(file.stat().st_size)])
+        tensors()
+    sizes, seen = b"K\x0cK\x05\x86", []
+    for wrong in (b"K\xffK\xff\x86", b"J\xff\xff\xff\x7fJ\xff\xff\xff\x7f\x86", b"J\xff\xff\xff\xffK\x05\x86"):
+        rewritten(file, broken, lambda name, data: seen.append(sizes in data) or data.replace(sizes, wrong) if name.endswith("data.pkl") else data)
+        assert "in a storage of 60" in tensors()
+    assert any(seen)
+    rewritten(file, broken, lambda name, data: None if name.endswith("data/0") else data)
+    assert "it has no" in tensors()
+    rewritten(file, broken, lambda name, data: data, zipfile.ZIP_DEFLATED)
+    assert "compressed" in tensors()
+
+
+def test_load_says_what_it_is_given(tmp_path):
+    """mneme.load and its agent name what has another shape than they read, in place of computing with it."""
+    text = subprocess.run([str(MNEME), "run", "tmaze", "quick=1", "core=gru", "steps=300", f"run={tmp_path / 'a'}"], capture_output=True, text=True)
+    assert text.returncode == 0, text.stderr
+    subprocess.run([str(MNEME), "export", str(tmp_path / "a"), f"to={tmp_path / 'a.json'}"], check=True, capture_output=True)
+    agent = mneme.load(tmp_path / "a.json")
+    seen = np.zeros((3, *agent.inputs[0]["shape"][1:]), np.float32)
+    _, _, state = agent.step(seen, done=True)
+    for arguments, said in (((seen, state, [1]), r"done is \[1\], expected \[3\]"), ((seen, state, np.ones((3, 1))), r"done is \[3, 1\]"),
+                            ((seen, agent.initial(1)), r"h is \[1, .*expected \[3, "), ((seen, {}), "h is missing"), ((seen[:0],), r"observation is \[0")):
+        with pytest.raises(ValueError, match=said):
+            agent.step(*arguments)
+    with pytest.raises(ValueError, match="num_envs is 0"):
+        agent.initial(0)
+    whole = (tmp_path / "a.json").read_text()
+    for text in ("", "3", "[]", "{}", whole[:2000], (tmp_path / "a/config.json").read_text(), "[" * 100000):
+        (tmp_path / "b.json").write_text(text)
+        with pytest.raises(ValueError, match="no agent, expected what `mneme export"):
+            mneme.load(tmp_path / "b.json")
+    with pytest.raises(ValueError, match="step="):
+        mneme.load(tmp_path / "a.json", step=5)
