@@ -85,6 +85,11 @@ local all = {
   profile = { kind = "profile", x = { range = { 0, 1 } }, y = { label = "share", unit = "%", range = { 0, 100 } },
     lines = { { name = "a", x = { 0, 0.5, 1 }, y = { 100, 50, 0 }, low = { 90, 10, 0 }, high = { 100, 90, 10 } } } },
 }
+for _, kind in ipairs { "bars", "dots" } do
+  local marked = { "gated_deltanet", "no", "a memory with a very long name gate=scalar", "agalite" }
+  all["marked " .. kind] = { kind = kind, x = { label = "core" }, y = { label = "score" }, bars = {} }
+  for i, name in ipairs(marked) do all["marked " .. kind].bars[i] = { name = name, y = -1e9 * i, low = -2e9 * i, high = 1e9, marked = i ~= 2 } end
+end
 local names = require("mneme.base.tables").keys(all)
 
 -- ---- reading a drawing ----
@@ -111,7 +116,7 @@ local function texts_of(svg)
   for attributes, s in svg:gmatch "<text([^>]*)>([^<]*)</text>" do
     local x, y, size = tonumber(attributes:match ' x="([^"]*)"'), tonumber(attributes:match ' y="([^"]*)"'),
       tonumber(attributes:match 'font%-size="([^"]*)"')
-    local anchor, width = attributes:match 'text%-anchor="([^"]*)"', text.width(plain(s), size)
+    local anchor, width = attributes:match 'text%-anchor="([^"]*)"', text.width(plain(s), size) * (attributes:find 'font%-weight' and 1.15 or 1)
     local left = anchor == "middle" and x - width / 2 or anchor == "end" and x - width or x
     list[#list + 1] = { s = plain(s), left = left, right = left + width, top = y - 0.75 * size, bottom = y + 0.2 * size }
   end

@@ -6,7 +6,7 @@ local format = require "mneme.base.format"
 local text = require "mneme.insight.figures.text"
 
 local bars = {}
-local ROW, LETTERS, SIZE = 20, 13, figure_style.SMALL
+local ROW, LETTERS, SIZE, BOLD = 20, 13, figure_style.SMALL, figure_style.BOLD * figure_style.SMALL
 
 -- Bars by group, in the order in which groups first appear.
 local function groups_of(fig)
@@ -124,14 +124,14 @@ end
 function bars.draw(paper, fig, y0, narrow)
   local groups, styles, fills = groups_of(fig), figure_style.of_items(fig.bars), {}
   local several = groups[1] and groups[1].name ~= nil
-  local names, values = {}, {}
+  local values, widest = {}, 0
   for i, bar in ipairs(fig.bars) do
     fills[bar] = (several or bar.style or figure_style.is_memory(bar.name)) and styles[i].fill or bar.marked and "f2" or "f1"
-    names[i], values[#values + 1] = bar.name, bar.y
+    values[#values + 1], widest = bar.y, math.max(widest, text.width(bar.name, bar.marked and BOLD or SIZE))
   end
   local shown, of_value = format.alike(values, fig.y.unit), {}
   for i, v in ipairs(values) do of_value[v] = shown[i] end
-  local room = math.min(axes.widest(names), (narrow and 0.4 or 0.45) * paper.width)
+  local room = math.min(widest, (narrow and 0.4 or 0.45) * paper.width)
   local box = { x = math.ceil(room) + 10 }
   box.w = paper.width - box.x - math.ceil(axes.widest(shown)) - 14
   local low, high = bars.range(fig)
@@ -141,7 +141,7 @@ function bars.draw(paper, fig, y0, narrow)
   local rows, spans, y = {}, {}, box.y + 2             -- what stands where, before lines are drawn below it
   for _, group in ipairs(groups) do
     if group.name then
-      for _, line in ipairs(text.wrap(text.words(fig.x.label, group.name), paper.width, SIZE)) do
+      for _, line in ipairs(text.wrap(text.words(fig.x.label, group.name), paper.width, BOLD)) do
         y = y + LETTERS + 3
         rows[#rows + 1] = { head = line, y = y - 2 }
       end
@@ -149,7 +149,7 @@ function bars.draw(paper, fig, y0, narrow)
     end
     local top = y
     for _, bar in ipairs(group.bars) do
-      local lines = text.wrap(bar.name, room, SIZE)
+      local lines = text.wrap(bar.name, room, bar.marked and BOLD or SIZE)
       local height = math.max(ROW, #lines * LETTERS + 5)
       rows[#rows + 1] = { bar = bar, lines = lines, y = y + height / 2 }
       y = y + height

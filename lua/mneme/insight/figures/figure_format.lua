@@ -40,7 +40,7 @@ local straight = { log = false }           -- an axis that anything may stand on
 local function refuse(...) errors.raise("figure: " .. (...):format(select(2, ...))) end
 
 local function only(t, shape, what)
-  if type(t) ~= "table" then refuse("%s is a %s, expected a table", what, t == nil and "nothing" or type(t)) end
+  if type(t) ~= "table" then refuse("%s is %s, expected a table", what, t == nil and "missing" or "a " .. type(t)) end
   for key, value in pairs(t) do
     local kind = shapes[shape][key]
     if not kind then errors.unknown(("figure: key of %s:"):format(what), tostring(key), tables.keys(shapes[shape])) end

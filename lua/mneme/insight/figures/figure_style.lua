@@ -5,8 +5,8 @@ local engine = require "mneme.base.engine"
 local registry = require "mneme.base.registry"
 local figure_style = {}
 
----Sizes of letters.
-figure_style.SMALL, figure_style.PLAIN, figure_style.LARGE = 11, 12, 15
+---Sizes of letters, and how much wider bold ones are.
+figure_style.SMALL, figure_style.PLAIN, figure_style.LARGE, figure_style.BOLD = 11, 12, 15, 1.15
 
 local light = { paper = "#ffffff", ink = "#1c1e21", dim = "#5a6068", grid = "#e4e6e9", axis = "#8b9199", blank = "#eceef0",
   c1 = "#0072b2", c2 = "#d55e00", c3 = "#009e73", c4 = "#b5588f", c5 = "#c98500", c6 = "#3a9bd6" }

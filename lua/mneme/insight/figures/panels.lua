@@ -7,7 +7,7 @@ local scale = require "mneme.insight.figures.scale"
 local text = require "mneme.insight.figures.text"
 
 local panels = {}
-local SIZE, LETTERS = figure_style.SMALL, 13
+local SIZE, LETTERS, BOLD = figure_style.SMALL, 13, figure_style.BOLD * figure_style.SMALL
 local LEAST, GAP, DISC = 104, 12, 4                     -- pixels: a panel's width, between panels, half of a mark
 local heights = { 140, 96 }                             -- of a panel, by the number of rows; of more rows:
 local LOW = 66
@@ -20,9 +20,9 @@ local function ordered(lines)
   return list
 end
 
--- The ends of an axis alone have room for their numbers.
-local function ends(s, unit)
-  local low, high = s.ticks[1] or s.low, s.ticks[#s.ticks] or s.high
+-- The ends of an axis alone have room for their numbers: round ones, or its outermost ticks.
+local function ends(s, unit, round)
+  local low, high = not round and s.ticks[1] or s.low, not round and s.ticks[#s.ticks] or s.high
   return low == high and { { low, format.short(low, unit) } } or { { low, format.short(low, unit) }, { high, format.short(high, unit) } }
 end
 
@@ -45,13 +45,13 @@ end
 ---@param spread function of lines.lua: draws a band, or seeds
 function panels.draw(paper, fig, y0, range, styles, spread)
   local list, top = ordered(fig.lines), axes.name_above(paper, fig.y.label, 0, y0, paper.width)
-  local y = scale.new(fig.y, range[3], range[4], LOW, 0, { wanted = 2, nice = not fig.y.range })
-  local marks = ends(y, fig.y.unit)
+  local y = scale.new(fig.y, range[3], range[4], LOW, 0, { wanted = 6, nice = not fig.y.range })
+  local marks = ends(y, fig.y.unit, not fig.y.log and not fig.y.range)
   local left = math.ceil(math.max(axes.widest { marks[1][2], marks[#marks][2] }, 8)) + 8
   local columns = math.max(1, math.min(#list, math.floor((paper.width - left - DISC + GAP) / (LEAST + GAP))))
   local width = (paper.width - left - DISC - GAP * (columns - 1)) / columns
   local high = heights[math.ceil(#list / columns)] or LOW
-  y = scale.new(fig.y, range[3], range[4], high, 0, { wanted = 2, nice = not fig.y.range })
+  y = scale.new(fig.y, range[3], range[4], high, 0, { wanted = 6, nice = not fig.y.range })
   local x = scale.new(fig.x, range[1], range[2], 0, width, { wanted = 2 })
   local below = ends(x, fig.x.unit)
   if #below == 2 and text.width(below[1][2], SIZE) + text.width(below[2][2], SIZE) + 8 > width then below = { below[2] } end
@@ -65,7 +65,7 @@ function panels.draw(paper, fig, y0, range, styles, spread)
   for first = 1, #list, columns do
     local names, deepest = {}, 1
     for i = first, math.min(#list, first + columns - 1) do
-      names[i] = text.wrap(list[i].line.name, width, SIZE)
+      names[i] = text.wrap(list[i].line.name, width, BOLD)
       deepest = math.max(deepest, #names[i])
     end
     local box_y = top + deepest * LETTERS + 5

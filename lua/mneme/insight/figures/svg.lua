@@ -31,7 +31,7 @@ function svg.draw(fig, o)
   local wide = o.width and o.width - 2 * margin or o.narrow and NARROW or WIDE
   local paper, y, id = svg_writer.new(wide, o.id or "figure"), 0, text.escape(o.id or "figure")
   if told then
-    local lines = fig.title and text.wrap(fig.title, paper.width, figure_style.LARGE) or {}
+    local lines = fig.title and text.wrap(fig.title, paper.width, figure_style.LARGE * figure_style.BOLD) or {}
     y = paper:lines(lines, 0, 16, 20, { size = figure_style.LARGE, weight = "600" }) - 16
   end
   y = drawing.draw(paper, fig, y, wide < HAND, o.panels)
