@@ -2,6 +2,7 @@
 local t = require "tests.harness"
 local C = require("mneme.base.engine").C
 local envs = require "mneme.envs"
+local files = require "mneme.base.files"
 local tensor = require "mneme.tensor.tensor"
 local env_rig = require "tests.support.env_rig"
 
@@ -92,6 +93,24 @@ t.test("Lua environment: seeds, copies, saving", function()
   odd:reset(1)
   odd:restore(0, odd:save(0))
   t.eq(odd:step({ 0 }):data()[0], 1)
+end)
+
+t.test("what the file of an environment declares wrongly is told with the file's line, a setting with the script's", function()
+  local path = os.tmpname() .. ".lua"
+  local function position(text, settings)
+    files.write(path, { "-- mine\n" .. text:gsub("THE", "reset = function() return { 0 } end, step = function() return { 0 }, 0 end,") })
+    local ok, why = pcall(function() local env = envs.new(path, settings or {}) return env end)
+    t.ok(not ok, text)
+    return why.where
+  end
+  for _, text in ipairs { "return { THE observation = 1, actions = 2 }", "return { THE observation = { 1 }, actions = 0 }", "return { THE observation = { 1 } }",
+    "return { THE observation = { 1 }, actions = 2, acitons = 2 }", "return { observation = { 1 }, actions = 2 }", "return function() return { THE } end",
+    "return { THE observation = { 1 }, actions = 2, chance = 2 }", "return { THE observation = { 1 }, actions = 2, draw = 3 }" } do
+    t.eq(position(text), path .. ":2")
+  end
+  local fine = "return { THE observation = { 1 }, actions = 2 }"
+  for _, settings in ipairs { { num_envs = 0 }, { time_limit = -1 }, { nosuch = 1 } } do t.ok(position(fine, settings):find "test_scripted.lua:%d+$") end
+  os.remove(path)
 end)
 
 t.test("Lua environment: mistakes are told", function()

@@ -144,7 +144,7 @@ for _, part in ipairs(KINDS) do
   end)
 end
 
-t.test("a leaf of a core's file that is not in its module is named with the core's line, by every learner", function()
+t.test("a leaf of a core's file that is not in its module is named with the core's line, by every learner; so are two of one name", function()
   files.make_folder(dir .. "/cores")
   files.write(dir .. "/cores/owned.lua", { [[
 local mn = require "mneme"
@@ -160,9 +160,13 @@ return { config = { d_in = 4, d_model = 4, reset = true }, build = function(cfg)
 end }
 ]] })
   for name in pairs(learner_rig.learners()) do
-    local said, status = shell.mneme(dir, ("run train env=tmaze env.corridor=3 core=owned core.d_model=4 hidden=4 num_envs=4 num_steps=16 steps=1000 learner=%s"):format(name))
+    local said, status = shell.mneme(dir, "run train env=tmaze core=owned core.d_model=4 hidden=4 num_envs=4 num_steps=16 steps=1000 learner=" .. name)
     t.ok(status == 1 and said:find "cores/owned.lua:%d+: [%w_]+: mine %[1%] .*belongs to no module", name .. ": " .. said)
   end
+  local text = files.read(dir .. "/cores/owned.lua"):gsub('{ "gate", gate } }', '{ "gate", gate }, { "gate", mn.nn.linear(2, 2) } }'):gsub("y %* mine", "y")
+  files.write(dir .. "/cores/twice.lua", { text })
+  local said, status = shell.mneme(dir, "run train env=tmaze core=twice core.d_model=4 hidden=4 steps=100 run=twice")
+  t.ok(status == 1 and said:find "cores/twice.lua:%d+: agent: two tensors are called core.gate.weight" and not files.is_folder(dir .. "/twice"), said)
 end)
 
 t.test("stream's variants: a loss that is not two numbers is named", function()

@@ -386,11 +386,18 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
     { "config = { d_in = 4 },", "", "a core file returns { doc = " }, { "build =", "built =", "a core file returns { doc = " },
     { "module = map,", "", "build gave module = nil, expected its parameters" }, { "d_out = 3,", "", "build gave d_out = nil" },
     { "states = { h = \"[B,D]\" },", "", "build gave states = nil" }, { "sizes = { D = 3 },", "sizes = {},", "state h is %[B,D%], and sizes has no D" },
-    { ", { h = state.h }", "", "forward gave a tensor and nil, expected y %[T,B,3%] and a table" },
-    { "{ h = state.h }", "{}", "forward gave no state 'h', which is declared" },
-    { "d_out = 3", "d_out = 5", "forward gave y %[2,1,3%], expected %[2,1,5%]" },
+    { ", { h = state.h }", "", "forward gave nothing as state h, expected %[1,3%]" },
+    { "{ h = state.h }", "{}", "forward gave nothing as state h" },
+    { "d_out = 3", "d_out = 5", "forward gave %[2,1,3%] as y, %[T,B,d_out%], expected %[2,1,5%]" },
+    { "config = { d_in = 4 },", "config = { d_model = 4 },", "a core file returns { doc = " }, { "{ h = state.h }", "{ h = map(x) }", "forward gave %[2,1,3%] as state h" },
+    { "map(x), { h", "3, { h", "forward gave a number as y" }, { "sizes = { D = 3 },", "sizes = { D = '3' },", "sizes.D = 3, expected a whole number" },
+    { '"[B,D]"', "3", "state h is a number, expected its axes" }, { "d_out = 3,", "d_out = 3, start = { q = 1 },", "start has q, expected one of its states" },
     { "cfg.d_in, 3", "cfg.d_in, cfg.width", "nn.linear: d_out is nil, expected a whole number" },
-  } do t.raises(function() with_line(case[1], case[2]) end, case[3]) end
+  } do
+    local ok, why = pcall(with_line, case[1], case[2])
+    t.ok(not ok and tostring(why):find(case[3]), tostring(why))
+    t.ok(case[3]:find "nn.linear" or case[3]:find "core file returns" or why.where:find(path, 1, true), tostring(why))
+  end
   package.loaded["mneme.models.cores"] = cores
   os.remove(path)
 end)

@@ -219,15 +219,22 @@ function errors.members(what, t, words, f)
   end
 end
 
+-- Call f.  What it refuses at the line of the script that led to it is told without a line, or at the line where a file returned.
+local function blaming(path, f, ...)
+  local here, list = user_position(), { xpcall(f, errors.handler, ...) }
+  if list[1] then return unpack(list, 2) end
+  if list[2].status == 2 and list[2].where == here then list[2].where = path and path .. ":" .. return_line("@" .. path) end
+  error(list[2], 0)
+end
+
 ---Call f.  A mistake that it finds is on the command line, and the line of the script that led to f is not to blame; an error in another
 ---file keeps its place.
 ---@return any ... what f gives
-function errors.of_command_line(f, ...)
-  local here, list = user_position(), { xpcall(f, errors.handler, ...) }
-  if list[1] then return unpack(list, 2) end
-  if list[2].status == 2 and list[2].where == here then list[2].where = nil end
-  error(list[2], 0)
-end
+function errors.of_command_line(f, ...) return blaming(nil, f, ...) end
+
+---Call f with what the file `path` has returned, whose mistake it is.
+---@return any ... what f gives
+function errors.of_file(path, f, ...) return blaming(path, f, ...) end
 
 ---Refuse what is no whole number of at least `least`.
 ---@param what string whose it is: "core rmt"

@@ -86,12 +86,13 @@ function envs.of_file(path, own, settings)
   end
   local copy = tables.merged(spec)
   for key, value in pairs(settings or {}) do
-    if key == "num_envs" or key == "seed" or key == "time_limit" then copy[key] = value
+    if key == "num_envs" or key == "seed" or key == "time_limit" then
+      copy[key] = key == "seed" and value or errors.whole(path, key, value, key == "num_envs" and 1 or 0)
     elseif is_table then
       errors.usage(("%s: it has no setting '%s', since it returns a table"):format(path, tostring(key)), "return function(settings) ... end reads settings")
     end
   end
-  return envs.new(copy)
+  return errors.of_file(path, envs.new, copy)
 end
 
 ---Make an environment.

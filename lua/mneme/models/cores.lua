@@ -78,13 +78,14 @@ local function call(self, x, done, state, probe, acting)
   end
   if probe ~= nil and type(probe) ~= "function" then refuse("the probe is a %s, expected a function(name, tensor)", type(probe)) end
   local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state, acting, self.sense)
-  if not tensor.is(y) or type(after) ~= "table" then
-    refuse("forward gave %s and %s, expected y [T,B,%d] and a table of states", tensor.is(y) and "a tensor" or tostring(y),
-      type(after) == "table" and "a table" or tostring(after), self.d_out)
+  local function compare(what, value, want)
+    local got = tensor.is(value) and ("[%s]"):format(table.concat(value:shape(), ",")) or value == nil and "nothing" or "a " .. type(value)
+    want = ("[%s]"):format(table.concat(want, ","))
+    if got == want then return end
+    errors.raise(("%s: forward gave %s as %s, expected %s"):format(self.name, got, what, want), { where = errors.position_of(self.forward) })
   end
-  for name in pairs(self.states) do if not after[name] then refuse("forward gave no state '%s', which is declared", name) end end
-  local got, want = table.concat(y:shape(), ","), ("%d,%d,%d"):format(shape[1], shape[2], self.d_out)
-  if got ~= want then refuse("forward gave y [%s], expected [%s]: T, B, d_out", got, want) end
+  compare("y, [T,B,d_out]", y, { shape[1], shape[2], self.d_out })
+  for name in pairs(self.states) do compare("state " .. name, type(after) == "table" and after[name] or nil, self:state_shape(name, shape[2])) end
   return y, after
 end
 
@@ -277,7 +278,7 @@ local function definition(name)
   if not definitions[name] then
     local path = name:find "%.lua$" and name or registry.file("cores", name, "core")
     local d = registry.load(path)()
-    if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" then
+    if type(d) ~= "table" or type(d.build) ~= "function" or type(d.config) ~= "table" or not d.config.d_in then
       errors.raise(path .. ": a core file returns { doc = ..., source = ..., config = { d_in = 16, ... }, build = function(cfg) ... end }")
     end
     definitions[name] = d
@@ -333,7 +334,7 @@ local of_build = [[module forward acts looks_back d_out states sizes start const
 
 -- What a new file lacks: an error before anything depends on it.
 local function check_built(name, core, build)
-  local hint = { hint = "lua/mneme/models/cores.lua lists what build returns" }
+  local hint = { hint = "lua/mneme/models/cores.lua lists what build returns", where = errors.position_of(build) }
   local function refuse(...) errors.raise(("core %s: "):format(name) .. (...):format(select(2, ...)), hint) end
   if type(core) ~= "table" then refuse("build gave %s, expected a table", tostring(core)) end
   for _, field in ipairs { { "module", "table", "its parameters" }, { "forward", "function", "function(x, done, state, probe)" },
@@ -343,7 +344,14 @@ local function check_built(name, core, build)
     if type(core[key]) ~= kind then refuse("build gave %s = %s, expected %s", key, tostring(core[key]), expected) end
   end
   errors.members("what build of core " .. name .. " gave", core, of_build, build)
+  for letter, size in pairs(core.sizes) do errors.whole("core " .. name, ("sizes.%s ="):format(letter), size, 0, hint) end
+  for key in pairs(core.start or {}) do
+    local found = core.states[key]
+    for state in pairs(core.states) do found = found or tostring(state):match "[^.]*$" == key end
+    if not found then refuse("start has %s, expected one of its states", tostring(key)) end
+  end
   for state, axes in pairs(core.states) do
+    if type(axes) ~= "string" then refuse("state %s is a %s, expected its axes, such as [B,D]", tostring(state), type(axes)) end
     for letter in axes:gmatch "%w+" do
       if letter ~= "B" and not core.sizes[letter] and not tonumber(letter) then refuse("state %s is %s, and sizes has no %s", state, axes, letter) end
     end

@@ -77,7 +77,7 @@ function scene.list() return registry.names("scenes", true) end
 
 -- Runs a scene or panel file, and checks what it returns.
 local function run(path, expected)
-  local result = errors.call((registry.load(path)))
+  local result = registry.load(path)()
   if type(result) ~= expected then
     errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
   end
