@@ -169,6 +169,18 @@ end }
   t.ok(status == 1 and said:find "cores/twice.lua:%d+: agent: two tensors are called core.gate.weight" and not files.is_folder(dir .. "/twice"), said)
 end)
 
+t.test("whatever a loss gives wrongly, the error names its line", function()
+  local function mean(batch) return batch.values:square():mean() end
+  for _, wrong in ipairs { function() end, function() return 3 end, function(batch) return batch.values end, function(batch) return batch.returns:mean() end,
+    function(batch) return mean(batch), 3 end, function(batch) return mean(batch), { 3 } end, function(batch) return mean(batch), { x = "y" } end } do
+    local loss = function(_, batch) return wrong(batch) end
+    local learner = train(mn.on_policy { loss = loss }, config())
+    learner:begin()
+    local ok, why = pcall(learner.advance, learner)
+    t.ok(not ok and why.where == errors.position_of(loss), tostring(why))
+  end
+end)
+
 t.test("stream's variants: a loss that is not two numbers is named", function()
   for _, loss in ipairs { function(_, step) return step.values:sum() end, function() end } do
     local learner = train(mn.on_policy { base = mn.learners.stream, loss = loss }, config { lr = 1, norm_obs = false })

@@ -178,7 +178,7 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 364, base = 3740, commands = 6056, cores = 2028, datasets = 351, envs = 3075, episodes = 4807, figures = 1638, learn = 3534,
+  attentions = 364, base = 3740, commands = 6056, cores = 2028, datasets = 351, envs = 3075, episodes = 4807, figures = 1638, learn = 3539,
   learners = 753, measure = 2063, models = 6587, portable = 2059, reports = 1982, runs = 2821, search = 291, stats = 1290, study = 4309,
   tensor = 4786, view = 3461, scenes = 2285, experiments = 2383,
 }

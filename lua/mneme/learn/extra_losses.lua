@@ -155,11 +155,9 @@ function extra_losses.check_optimiser(learner, prepared, setup)
   learner.max_norm = opt.max_norm
 end
 
----The loss of an update: the learner's own, checked, with the extra terms.
----@return Tensor loss
----@return table<string, Tensor> logged by name, each of one element
-function extra_losses.total(learner, batch)
-  local loss, logged = errors.call(learner.loss, learner, batch)
+-- Its errors name the place of the user's loss.
+local function total(own, learner, batch)
+  local loss, logged = errors.call(own, learner, batch)
   extra_losses.check_scalar(learner.what .. ": loss", loss, learner.loss)
   local named = {}
   errors.need(learner.what .. ": what loss gave to log", logged or {}, nil, "{ NAME = tensor of one element }")
@@ -176,8 +174,15 @@ function extra_losses.total(learner, batch)
     errors.raise(("%s: env.vector=1 has steps that only begin an episode; the loss reads no batch.live, which says which these are"):format(learner.what),
       { where = errors.position_of(learner.loss), hint = "(x * batch.live):sum() / batch.live:sum() in place of x:mean(); or without env.vector" })
   end
+  if not loss:wants_grad() then errors.raise(learner.what .. ": the loss has no gradient: it depends on nothing that is trained") end
   named.loss = loss
   return loss, named
 end
+errors.calls(total)
+
+---The loss of an update: the learner's own, checked, with the extra terms.
+---@return Tensor loss
+---@return table<string, Tensor> logged by name, each of one element
+function extra_losses.total(learner, batch) return total(learner.loss, learner, batch) end
 
 return extra_losses
