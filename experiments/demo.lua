@@ -1,4 +1,4 @@
--- demo.lua -- an agent that learns a T-Maze in about ten seconds.   mneme run demo core=gru view=1
+-- demo.lua -- an agent that learns a T-Maze in half a minute or so.   mneme run demo core=gru view=1
 -- tmaze.lua at a size to play with: `make demo` trains it and shows what it remembers.
 local mn = require "mneme"
 

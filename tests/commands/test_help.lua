@@ -66,6 +66,19 @@ t.test("help of a core with settings: their values, its equations and how its ga
   os.execute("rm -rf '" .. here .. "'")
 end)
 
+t.test("help knows the nouns of the glossary in docs/style.md", function()
+  local table_, n = require("mneme.base.files").read(registry.root .. "docs/style.md"):match "## One word, one thing(.-)\n| peak memory", 0
+  for nouns in table_:gmatch "\n| (%l[^|]*) |" do
+    for noun in nouns:gmatch "%l[%l-]+" do
+      if not nouns:find("%l " .. noun) and not nouns:find(noun .. " %l") and noun ~= "verb" and noun ~= "word" then
+        n = n + 1
+        knows(noun, "the glossary")
+      end
+    end
+  end
+  t.ok(n > 40, n)
+end)
+
 t.test("help knows the classes that the comments of functions name", function()
   for _, class in ipairs(require("mneme.commands.api").classes()) do
     local text = help.text(class.name, nil, nil, topics)
