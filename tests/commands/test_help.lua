@@ -72,7 +72,7 @@ t.test("help knows the nouns of the glossary in docs/style.md", function()
     for noun in nouns:gmatch "%l[%l-]+" do
       if not nouns:find("%l " .. noun) and not nouns:find(noun .. " %l") and noun ~= "verb" and noun ~= "word" then
         n = n + 1
-        knows(noun, "the glossary")
+        t.ok(pcall(help.text, noun, nil, nil, topics), noun .. ": mneme help knows nothing")
       end
     end
   end
