@@ -321,8 +321,8 @@ class _Envs:
 class MnemeEnv(gymnasium.Env):
     """One environment: MnemeEnv("tmaze", corridor=20), or gymnasium.make("mneme/tmaze-v0", corridor=20).
 
-    The info of an episode's last step has "score" (0 worst .. 1 solved), "episode" (return r, length l) and, where an environment
-    declares them, "outcomes": name -> whether the episode reached it, such as an achievement.
+    The info of an episode's last step has "score" (0 worst .. 1 solved), "return", "length" and, where an environment declares
+    them, "outcomes": name -> whether the episode reached it, such as an achievement.
     ``save``, ``restore``, ``set`` and ``truth`` read and change the environment's state, as in Lua.
     """
 
@@ -354,7 +354,7 @@ class MnemeEnv(gymnasium.Env):
         if self._fresh:
             envs.outcomes()
             obs = envs.final_obs[0]
-            info = {"score": float(envs.score[0]), "episode": {"r": float(envs.returned[0]), "l": int(envs.length[0])}}
+            info = {"score": float(envs.score[0]), "return": float(envs.returned[0]), "length": int(envs.length[0])}
             if envs.outcome_names:
                 info["outcomes"] = {name: bool(is_so) for name, is_so in zip(envs.outcome_names, envs.reached[0])}
         return obs.copy(), float(envs.reward[0]), terminated, truncated, info

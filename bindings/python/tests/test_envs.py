@@ -99,10 +99,32 @@ def test_singles_equal_vector(name):
                 ended += 1
                 assert np.array_equal(seen, infos["final_obs"][i])
                 assert info["score"] == infos["final_info"]["score"][i]
-                assert info["episode"]["l"] == infos["final_info"]["episode"]["l"][i]
+                assert info["length"] == infos["final_info"]["episode"]["l"][i]
+                assert info["return"] == infos["final_info"]["episode"]["r"][i]
                 seen, _ = one.reset()
             assert np.array_equal(seen, obs[i])
     many.close()
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_gymnasium_counts_episodes(name, vector):
+    """Its RecordEpisodeStatistics refuses an info that has its key; of one environment and of several it counts what the engine counted."""
+    wrappers = gym.wrappers.vector if vector else gym.wrappers
+    made = [lambda: gym.make(f"mneme/{name}", disable_env_checker=True, time_limit=20, **settings(name))] * 2
+    env = wrappers.RecordEpisodeStatistics(gym.vector.SyncVectorEnv(made) if vector else made[0]())
+    env.reset(seed=1)
+    ended = 0
+    for action in draws(3, env.unwrapped.single_action_space if vector else env.action_space, 60, *([2] if vector else [])):
+        _, _, terminated, truncated, info = env.step(action)
+        if np.any(terminated | truncated):
+            ended += 1
+            over = terminated | truncated if vector else ()
+            assert np.all(info["episode"]["l"][over] == info["length"][over] if vector else info["episode"]["l"] == info["length"])
+            assert vector or info["episode"]["r"] == pytest.approx(info["return"], rel=1e-4, abs=1e-4)
+            if not vector:
+                env.reset()
+    assert ended
+    env.close()
 
 
 def test_saved_worlds_go_on(name):
