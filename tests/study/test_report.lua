@@ -9,7 +9,6 @@ local json = require "mneme.base.json"
 local mn = require "mneme"
 local authors_texts = require "mneme.lab.study.authors_texts"
 local shell = require "tests.support.shell"
-local report_strings = require "mneme.lab.reports.report_strings"
 
 local here = shell.folder()
 
@@ -47,7 +46,7 @@ t.test("what ten thousand runs took is summed", function()
       resources = { wall_s = 36, cpu_s = 1, peak_mib = i } }
   end
   local out = { table = function(_, _, list) rows = list end, paragraphs = function() end }
-  require("mneme.lab.reports.report_method").resources(out, { runs = runs }, report_strings)
+  require("mneme.lab.reports.report_method").resources(out, { runs = runs })
   t.eq(rows[2][2], "10000") t.eq(rows[2][4][1], "100 h") t.eq(rows[2][6][1], "9.77 GiB")
 end)
 
@@ -327,26 +326,25 @@ t.test("published values beside ours; was it replicable, from the verdicts of ot
   local page, study = blocks.new "", { runs = runs_of { gru = { 0.4, 0.5, 0.6 }, lstm = { 0.9, 0.9, 0.9 } } }
   report_results.published(page, study, { metrics = { score = {} }, references = { { "near", y = 0.45, of = "score", where = { core = "gru" } },
     { "far", y = 0.2, of = "score", where = { core = "gru" } }, { "line", y = 1, of = "score" },
-    { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, "Where they stand.", report_strings)
+    { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, "Where they stand.")
   t.eq(page.blocks[2].text, "Where they stand.")
   local rows = page.blocks[3].rows
   t.eq(rows[1][5], "+11.1 %, within our interval") t.eq(rows[2][5], "+150 %, outside our interval") t.eq(rows[3][5], "–")
   t.eq(rows[4][3][1], "–", "our runs do not say how many steps they made")
   for _, r in ipairs(study.runs) do r.metrics.steps = 5e8 end
   page = blocks.new ""
-  report_results.published(page, study, { metrics = { score = {} }, references = { { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } }, nil,
-    report_strings)
+  report_results.published(page, study, { metrics = { score = {} }, references = { { "curve", curve = { { 1, 0.1 }, { 1e9, 0.3 } }, of = "score" } } })
   t.eq(page.blocks[2].rows[1][3][1], "0.2 after 500M steps")
   local function said(list)
     local judged = {}
     for i, verdict in ipairs(list) do judged[i] = { verdict = verdict, n = 3 + i, claim = { source = verdict == "own" and "ours" or "paper, figure 1" } } end
-    return report_front.replicable(judged, "layers: 1", report_strings)
+    return report_front.replicable(judged, "layers: 1")
   end
   t.eq(said { "own" }, nil)
   t.eq(said { "holds", "holds" }, "Was it replicable? Yes: 2 of the 2 published claims hold here (layers: 1, seeds: 4 to 5).")
   t.eq(said { "fails" }, "Was it replicable? No: the published claim does not hold here (layers: 1, seeds: 4).")
   t.ok(said { "holds", "fails" }:find "In part" and said({ "undecided" }):find "Not known yet" and said({ "fails", "undecided" }):find "Not as far as")
-  local function of_others(source) return report_front.replicable({ { verdict = "holds", n = 5, claim = { source = source } } }, "", report_strings) ~= nil end
+  local function of_others(source) return report_front.replicable({ { verdict = "holds", n = 5, claim = { source = source } } }, "") ~= nil end
   for _, source in ipairs { "paper, section 3", "paper's comparison", "the paper, table 1", "authors' reply", "Tay et al. 2021", "Lambert, in press", "POPGym",
     "J. Lambert, personal communication", "O'Reilly, chapter 2", "Œuvres, 3", "Craftax, pull request 54" } do
     t.ok(of_others(source), source)
@@ -422,8 +420,8 @@ t.test("the example of docs/studies.md, from its question to its report", functi
   t.ok(html:find("<b>hidden</b>", 1, true), "hidden differs from the default")
   t.ok(not html:find("<b>entropy_coef</b>", 1, true), "published values of the core are no difference")
   t.ok(html:find("small values (quick=1)", 1, true))
-  local unwritten = html:match(report_strings.unwritten:match "^[^:]*" .. ": ([^.]*)%.")
-  t.ok(unwritten and unwritten:find(report_strings.easy, 1, true) and not unwritten:find(report_strings.objective, 1, true),
+  local unwritten = html:match "Not written yet: ([^.]*)%."
+  t.ok(unwritten and unwritten:find(authors_texts.headings.easy, 1, true) and not unwritten:find(authors_texts.headings.objective, 1, true),
     "a section that the program fills is written")
   t.ok(html:find('id="objective"', 1, true))
   t.ok(html:find('<th scope="row">guessing</th><td>score</td><td class="number">0.5</td>', 1, true))

@@ -16,6 +16,7 @@ local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local result_archive = require "mneme.lab.study.result_archive"
 local html = require "mneme.lab.reports.page.html"
+local authors_texts = require "mneme.lab.study.authors_texts"
 local archive_study = require "mneme.lab.reports.archive_study"
 local report_method = require "mneme.lab.reports.report_method"
 local format = require "mneme.base.format"
@@ -29,7 +30,6 @@ local terminal = require "mneme.base.terminal"
 local markdown = require "mneme.lab.reports.page.markdown"
 local setting_types = require "mneme.base.setting_types"
 local report_claims = require "mneme.lab.reports.report_claims"
-local report_strings = require "mneme.lab.reports.report_strings"
 local report_markdown = require "mneme.lab.reports.report_markdown"
 
 local report = {}
@@ -61,10 +61,11 @@ local function make_figures(study, spec)
     if ok then value, places = figure.only_value(fig) end
     if not ok then
       terminal.note(("mneme: warning: figure %d: %s"):format(i, fig.message))
-      made[i] = { problem = report_strings.no_figure:format(i, fig.message) }
+      made[i] = { problem = ("Figure %d could not be made: %s."):format(i, fig.message) }
     elseif value then
       local axis = fig.kind == "heat" and fig.value or fig.y
-      made[i] = { sentence = report_strings.one_value:format((fig.title or axis.label):gsub("^%l", string.upper), format.short(value, axis.unit), places) }
+      made[i] = { sentence = ("%s: %s in all %d places, so there is nothing to draw."):format((fig.title or axis.label):gsub("^%l", string.upper),
+        format.short(value, axis.unit), places) }
     else
       n = n + 1
       made[i] = { fig = fig, id = "figure-" .. n, place = n, y = f.y }
@@ -75,7 +76,7 @@ end
 
 local function show_figure(out, m)
   if m.fig then
-    out:figure(tables.merged(m.fig, { title = report_strings.figure_title:format(m.place, (m.fig.title or ""):gsub("^%l", string.upper)) }), m.id)
+    out:figure(tables.merged(m.fig, { title = ("Figure %d. %s"):format(m.place, (m.fig.title or ""):gsub("^%l", string.upper)) }), m.id)
   elseif m.sentence then out:paragraphs(m.sentence)
   else out:paragraphs(m.problem, "warning") end
   m.shown = true
@@ -96,8 +97,8 @@ local function encoded(name) return (name:gsub("[^%w_.,=+-]", function(c) return
 
 -- A failed run's last message; where it ran, if not here.
 local function note_of(c)
-  return c.error or c.kept and report_strings.taken:format(setting_types.show(c.kept.file):match "[^/]*$", setting_types.show(c.kept.commit or "–"),
-    setting_types.show(c.kept.host or "–")) or ""
+  return c.error or c.kept and ("taken from %s, commit %s, host %s"):format(setting_types.show(c.kept.file):match "[^/]*$",
+    setting_types.show(c.kept.commit or "–"), setting_types.show(c.kept.host or "–")) or ""
 end
 
 -- Runs link to their folders if the page is next to them.
@@ -106,32 +107,38 @@ local function run_table(out, study, beside)
   local rows = tables.map(study.runs, function(c)
     local used = c.resources and tonumber(c.resources.wall_s)
     taken = taken + (c.kept and 1 or 0)
-    return { { c.name, href = beside and ("runs/%s/"):format(encoded(c.name)) or nil }, report_strings.statuses[c.status] or c.status,
+    return { { c.name, href = beside and ("runs/%s/"):format(encoded(c.name)) or nil }, c.status,
       { used and format.short(used, "s") or "–", class = "number" }, { note_of(c), class = (c.error or c.kept) and "wide" or nil } }
   end)
-  if taken > 0 then out:paragraphs(report_strings.all_taken:format(taken), "dim") end
-  out:paragraphs(report_strings.run_note, "dim")
-  out:fold(report_strings.of_runs:format(#rows), function() out:table({ report_strings.run, report_strings.status, report_strings.time,
-    report_strings.note }, rows) end)
+  if taken > 0 then
+    out:paragraphs(("Runs that were imported from a file of finished runs: %d. The table of runs marks them, with their commits. Their curves are "
+      .. "thinned."):format(taken), "dim")
+  end
+  out:paragraphs("Each run has a folder: settings, log, checkpoints.", "dim")
+  out:fold(("All %d runs"):format(#rows), function() out:table({ "run", "status", "time", "note" }, rows) end)
 end
 
 -- The files that the runs were made by, and the script as a run keeps it; as it is now, where none does.
 local function code(out, study, runs)
   local path = setting_types.show(study.info.script or "")
-  if path ~= "" then out:table({}, { { report_strings.script, path }, { report_strings.commit, setting_types.show(study.info.commit or "–") } }) end
+  if path ~= "" then out:table({}, { { "script", path }, { "commit", setting_types.show(study.info.commit or "–") } }) end
   local rows, text = {}, nil
   for _, file in ipairs(provenance.files(runs)) do
-    for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, report_strings.kinds_of_files[file.kind], version.checksum,
-      tostring(#version.runs) } end
+    for _, version in ipairs(file.versions) do rows[#rows + 1] = { file.name, file.kind, version.checksum, tostring(#version.runs) } end
   end
-  if #rows > 0 then out:table({ report_strings.file, report_strings.what, report_strings.checksum, report_strings.of_how_many }, rows) end
+  if #rows > 0 then out:table({ "file", "what it is", "checksum (CRC-32C)", "runs" }, rows) end
   for _, r in ipairs(runs) do text = text or r.info.script and run_sources.texts(r.run.path, r.info)[r.info.script] end
-  if text then out:folded(report_strings.script_text, text)
-  elseif path:find "%.lua$" and files.is_file(path) and trusted_code.may_load(path) then out:folded(report_strings.script_now, (files.read(path)))
-  elseif path ~= "" then out:paragraphs(report_strings.not_there:format(path), "dim") end
+  if text then out:folded("The script, as the runs keep it", text)
+  elseif path:find "%.lua$" and files.is_file(path) and trusted_code.may_load(path) then out:folded("The script, as it is now", (files.read(path)))
+  elseif path ~= "" then out:paragraphs(("%s is no longer there, and no run keeps it."):format(path), "dim") end
 end
 
 -- ---- the whole ----
+
+local STATISTICS = "Intervals are Student's, over seeds; pairs of equal seeds where two sides are compared; of ratios, by their logarithms; of a number "
+  .. "that has a range, within it; of the probability that a run is better (Agarwal et al. 2021), the bootstrap's. "
+  .. "Shares of seeds that solve it are compared by Boschloo's exact test, times by the log-rank test, with runs that did not up to their end. "
+  .. "In brackets after p: Holm's correction for all claims together, which decides. An undecided claim is not a refuted one."
 
 -- The page, and what comes before its contents.
 local function compose(study, source, options)
@@ -143,11 +150,10 @@ local function compose(study, source, options)
   blocks.note_names(study.runs, study.info.runs, study.info.settings, study.info.script, runs, source.unsound, study.path)
   local title = spec.title or study.info.title or study.path:match "[^/]*$"
   local out, opening = blocks.new(title), blocks.new(title)
-  local function part(level, name) out:heading(level, name, report_strings[name]) end
   -- A part of the page, which is left out if it would be empty; whether there is one.
-  local function filled(level, name, fill)
+  local function filled(level, name, heading, fill)
     local before = #out.blocks
-    part(level, name)
+    out:heading(level, name, heading)
     fill()
     local any = #out.blocks > before + 1
     if not any then out.blocks[before + 1] = nil end
@@ -155,61 +161,65 @@ local function compose(study, source, options)
   end
   -- A section of the authors' text and of what `fill` adds; one that would be empty is left out.
   local function write(name, level, fill)
-    local any = filled(level or 3, name, function()
+    local any = filled(level or 3, name, authors_texts.headings[name], function()
       if texts[name] then out:paragraphs(texts[name]) end
       if fill then fill(out, runs) end
     end)
-    if not any and name ~= "objective" then missing[#missing + 1] = report_strings[name] end          -- where nothing was minimised there is none
+    if not any and name ~= "objective" then missing[#missing + 1] = authors_texts.headings[name] end          -- where nothing was minimised there is none
   end
   report_front.write(opening, study, spec, judged, size)
   local function warn(form, list) if #list > 0 then opening:paragraphs(form:format(table.concat(list, "; ")), "warning") end end
-  for _, text in ipairs(source.unsound or {}) do warn(report_strings.unsound, { text }) end
+  for _, text in ipairs(source.unsound or {}) do
+    warn("This folder is not as it was written, and this page shows it as it is now. %s. mneme check lists all of it.", { text })
+  end
   local codes, resumed = provenance.differences(runs)
-  warn(report_strings.mixed, codes)
+  warn("These runs were not all made by the same code. %s.", codes)
   for _, text in ipairs(source.changes or {}) do warn("%s", { text }) end
   warn("%s.", resumed)
   if made[1] then show_figure(opening, made[1]) end
   write("discussion", 2)
   write("introduction", 2)
-  filled(2, "claims_and_scope", function()
+  filled(2, "claims_and_scope", "Scope and claims", function()
     write "scope"
-    filled(3, "claims", function() report_claims.claims(out, spec.claims, unasked) end)
+    filled(3, "claims", "Claims, as statements that can be tested", function() report_claims.claims(out, spec.claims, unasked) end)
   end)
-  part(2, "results")
+  out:heading(2, "results", "Results")
   for i, v in ipairs(judged) do
     local m = figure_of(made, v.claim, spec)
-    report_claims.section(out, v, i, spec, m and report_strings.shown_in:format(m.place, m.place))
+    report_claims.section(out, v, i, spec, m and ("[Figure %d](#figure-%d) shows it."):format(m.place, m.place))
     if m and not m.shown then show_figure(out, m) end
   end
-  if #judged > 0 then out:paragraphs(report_strings.statistics, "dim") end
-  filled(3, "figures", function()
+  if #judged > 0 then out:paragraphs(STATISTICS, "dim") end
+  filled(3, "figures", "More figures", function()
     for _, m in ipairs(made) do if not m.shown then show_figure(out, m) end end
   end)
   report_results.published(out, study, spec, texts.published_values)
-  part(3, "numbers")
+  out:heading(3, "numbers", "Numbers")
   report_results.write(out, study, spec)
-  filled(3, "remembers", function() report_results.memory(out, study) end)
+  filled(3, "remembers", "What the memory does", function() report_results.memory(out, study) end)
   write "beyond"
-  part(2, "method")
+  out:heading(2, "method", "Method")
   write("model", 3, report_method.model)
   write("objective", 3, report_method.objective)
   write("data", 3, report_method.data)
   write("hyperparameters", 3, function()
-    out:fold(report_strings.settings, function() report_method.hyperparameters(out, runs, source.defaults, setting_types.show(study.info.settings or "")) end)
+    out:fold("All settings", function() report_method.hyperparameters(out, runs, source.defaults, setting_types.show(study.info.settings or "")) end)
   end)
   report_results.tuning(out, study, spec, function(heading) out:heading(3, "tuning", heading) end)
   write("implementation", 3, report_method.checks)
   write("setup", 3, function() report_method.setup(out, study, runs) end)
-  part(3, "resources")
+  out:heading(3, "resources", "Resources")
   report_method.resources(out, study)
-  filled(2, "discussed", function()
+  filled(2, "discussed", "Experience", function()
     for _, name in ipairs { "easy", "hard", "recommendations", "authors" } do write(name) end
   end)
-  part(2, "records")
+  out:heading(2, "records", "Code and records")
   write("code", 3, function() code(out, study, runs) end)
-  part(3, "runs")
+  out:heading(3, "runs", "Runs")
   run_table(out, study, options.beside ~= false)
-  if #missing > 0 and source.spec then out:paragraphs(report_strings.unwritten:format(table.concat(missing, ", ")), "dim") end
+  if #missing > 0 and source.spec then
+    out:paragraphs(("Not written yet: %s. The study's `report` table or the .md file of the same name takes them."):format(table.concat(missing, ", ")), "dim")
+  end
   return out, opening, made
 end
 
@@ -230,7 +240,7 @@ end
 function report.page(study, source, options, path)
   local out, opening, list = compose(study, source, options or {})
   local made = by_id(list)
-  if not path then return html.write(out, opening, report_strings.contents), made end
+  if not path then return html.write(out, opening, "Contents"), made end
   local beside = path:gsub("%.%w+$", "-figures")
   if next(made) then files.make_folder(beside) end
   return markdown.write(out, opening, function(block)
@@ -278,7 +288,7 @@ end
 -- Claims that are others than study.json keeps from the study's beginning; studies of earlier versions keep none.
 local function claims_changed(study, spec)
   local list = study.info.declared and declaration_file.changed(study.info.claims, spec) or {}
-  return tables.map(list, function(text) return report_strings.claims_changed:format(text) end)
+  return tables.map(list, function(text) return ("%s after the study had begun"):format(text) end)
 end
 
 -- What a study declares: by its script, where that is the user's own, or by what its folder holds as data; a script that only the folder
@@ -292,7 +302,9 @@ local function source_of(o, study)
   local path = find_script(o.script, study)
   for _, change in ipairs(since or {}) do
     -- Of a moved folder all is gone: what it holds is what was run.
-    if not change.gone and change.kind == "code" then changes[#changes + 1] = report_strings.code_changed:format(change.text) end
+    if not change.gone and change.kind == "code" then
+      changes[#changes + 1] = ("%s: claims, figures and texts are those of the files as they are now"):format(change.text)
+    end
   end
   local elsewhere = path and not o.script and path ~= study.info.script and since and since[1]
   local unknown = path and not trusted_code.may_load(path)

@@ -3,7 +3,6 @@
 local aggregate = require "mneme.lab.study.aggregate"
 local report_claims = require "mneme.lab.reports.report_claims"
 local setting_types = require "mneme.base.setting_types"
-local report_strings = require "mneme.lab.reports.report_strings"
 
 local front = {}
 local WIDE = 50                -- times the least: beyond, numbers stand on a logarithmic axis
@@ -51,14 +50,14 @@ end
 function front.cards(judged, spec, size)
   local list = {}
   for i, v in ipairs(judged) do
-    local about = { report_strings.n_seeds:format(v.n) }
-    if v.p then about[#about + 1] = report_strings.p_corrected:format(report_claims.p(v.holm or v.p)) end
+    local about = { ("seeds: %d"):format(v.n) }
+    if v.p then about[#about + 1] = ("p %s corrected"):format(report_claims.p(v.holm or v.p)) end
     if size ~= "" then about[#about + 1] = size end
     for _, r in ipairs(v.rollout) do about[#about + 1] = r.name .. ": core.sees=rollout" end
-    if v.claim.source then about[#about + 1] = report_strings.claimed_by:format(v.claim.source) end
+    if v.claim.source then about[#about + 1] = ("claim: %s"):format(v.claim.source) end
     local estimate, interval = report_claims.estimate(v, spec)
-    list[i] = { verdict = v.verdict, word = report_strings[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
-      estimate = estimate, interval = interval and report_strings.interval:format(interval), empty = not v.estimate and not v.shares,
+    list[i] = { verdict = v.verdict, word = report_claims.words[v.verdict], name = v.claim.id or tostring(i), text = v.claim.text, target = "verdict-" .. i,
+      estimate = estimate, interval = interval and ("95 %% interval %s"):format(interval), empty = not v.estimate and not v.shares,
       about = table.concat(about, " · "), fig = drawing(v, spec) }
   end
   return list
@@ -66,6 +65,7 @@ end
 
 -- ---- was it replicable? ----
 
+local verbs = { holds = { "holds", "hold" }, fails = { "does not hold", "do not hold" }, undecided = { "is undecided", "are undecided" } }
 -- First words of a source that names nobody: "ours, 4096 tokens", "a reviewer's question", "the task's rules".
 local nobody = { our = true, ours = true, my = true, mine = true, an = true, the = true }
 
@@ -86,17 +86,17 @@ function front.replicable(judged, size)
     end
   end
   if n == 0 then return nil end
-  local answer = count.holds == n and "yes" or count.undecided == n and "unknown" or count.fails == n and "no" or count.holds == 0 and "not_yet" or "partly"
+  local answer = count.holds == n and "Yes" or count.undecided == n and "Not known yet" or count.fails == n and "No"
+    or count.holds == 0 and "Not as far as was tested" or "In part"
   local parts = {}
   for _, verdict in ipairs { "holds", "fails", "undecided" } do
     local k = count[verdict]
-    local verb = report_strings.verdict_verbs[verdict][k == 1 and 1 or 2]
-    parts[#parts + 1] = k > 0 and (n == 1 and report_strings.one_original:format(verb) or parts[1] and ("%d %s"):format(k, verb)
-      or report_strings.originals:format(k, n, verb)) or nil
+    local verb = verbs[verdict][k == 1 and 1 or 2]
+    parts[#parts + 1] = k > 0 and (n == 1 and ("the published claim %s here"):format(verb) or parts[1] and ("%d %s"):format(k, verb)
+      or ("%d of the %d published claims %s here"):format(k, n, verb)) or nil
   end
-  local at = most > fewest and report_strings.some_seeds:format(fewest, most) or report_strings.n_seeds:format(fewest)
-  return report_strings.replicable:format(report_strings.answers[answer], table.concat(parts, ", "),
-    (size ~= "" and size .. ", " or "") .. at)
+  local at = most > fewest and ("seeds: %d to %d"):format(fewest, most) or ("seeds: %d"):format(fewest)
+  return ("Was it replicable? %s: %s (%s)."):format(answer, table.concat(parts, ", "), (size ~= "" and size .. ", " or "") .. at)
 end
 
 -- ---- the opening ----
@@ -106,8 +106,13 @@ function front.write(out, study, spec, judged, size)
   local count = { done = 0, failed = 0, open = 0 }
   for _, c in ipairs(study.runs) do count[c.status] = (count[c.status] or 0) + 1 end
   if spec.question then out:paragraphs(spec.question, "question") end
-  if setting_types.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then out:paragraphs(report_strings.quick, "warning") end
-  if count.done < #study.runs then out:paragraphs(report_strings.not_all:format(count.done, #study.runs, count.failed, count.open), "warning") end
+  if setting_types.show(study.info.settings):find "%f[%w]quick=1%f[%W]" then
+    out:paragraphs("These are the study's small values (quick=1): they show that it works, not what is true at its full size.", "warning")
+  end
+  if count.done < #study.runs then
+    out:paragraphs(("%d of %d runs are done, %d failed, %d are open: what follows is about those that are done."):format(count.done, #study.runs,
+      count.failed, count.open), "warning")
+  end
   local answer = front.replicable(judged, size)
   if answer then out:paragraphs(answer, "lead") end
   if #judged > 0 then out:add { kind = "cards", cards = front.cards(judged, spec, size) } end

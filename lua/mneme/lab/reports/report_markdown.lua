@@ -6,16 +6,12 @@
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local authors_texts = require "mneme.lab.study.authors_texts"
-local report_strings = require "mneme.lab.reports.report_strings"
 
 local written = {}
 
 -- What a heading means: heading or key, in small letters -> key.
 local meanings = {}
-for _, key in ipairs(authors_texts.texts) do
-  meanings[key] = key
-  meanings[report_strings[key]:lower()] = key
-end
+for key, heading in pairs(authors_texts.headings) do meanings[key], meanings[heading:lower()] = key, key end
 
 -- Lines that begin with "- ", with what is indented below each, as a list.
 local function items(text)

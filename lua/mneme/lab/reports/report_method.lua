@@ -12,7 +12,6 @@ local format = require "mneme.base.format"
 local settings_diff = require "mneme.lab.study.settings_diff"
 local stats = require "mneme.stats"
 local setting_types = require "mneme.base.setting_types"
-local report_strings = require "mneme.lab.reports.report_strings"
 
 local method = {}
 local MOST = 13                  -- points of which the table of resources is open
@@ -49,8 +48,8 @@ function method.size(runs)
     local low, high = tables.span(tables.map(runs, function(r) return tonumber(r.flat[key]) end))
     if high >= low then parts[#parts + 1] = form:format(low == high and each(low) or each(low) .. "–" .. each(high)) end
   end
-  add(report_strings.of_layers, "core.n_layers", tostring)
-  add(report_strings.of_steps, "steps", format.short)
+  add("layers: %s", "core.n_layers", tostring)
+  add("steps: %s", "steps", format.short)
   return table.concat(parts, ", ")
 end
 
@@ -60,7 +59,7 @@ function method.model(out, runs)
     return type(r.info.core) == "table" and (r.run.labels.core or r.info.core.name) or nil
   end)
   if #of_cores > 0 then
-    out:table({ report_strings.kind, "core", report_strings.parameters }, tables.map(of_cores, function(of)
+    out:table({ "runs", "core", "parameters" }, tables.map(of_cores, function(of)
       return { of.name, of.items[1].info.core.name, table.concat(distinct(of.items, function(r) return r.info.parameters end), ", ") }
     end))
   end
@@ -68,17 +67,21 @@ function method.model(out, runs)
   for _, r in ipairs(runs) do model_sizes.add(known, r.run, r.info) end
   local apart = model_sizes.warning(known)
   if apart then out:paragraphs((apart:gsub("^r", "R")) .. ".", "warning") end
-  for _, of in ipairs(of_cores) do out:folded(report_strings.all_options:format(of.name), json.encode(of.items[1].info.core.config or {}, "  ")) end
+  for _, of in ipairs(of_cores) do out:folded(("All options of %s"):format(of.name), json.encode(of.items[1].info.core.config or {}, "  ")) end
 end
+
+local CHECKED = "%s: outputs, gradients and parameters are checked against values computed with %s (tests/fixtures)."
+local NOT_CHECKED, OWN_CORE = "%s: no values of another program are kept for it.",
+  "%s: not a core of the library; nothing that is said here of checks is about it."
 
 -- A core as it is named, what is said of its checks, and by what it was checked.
 local function checks_of(info)
   local about = info.core
   local name = type(about.name) == "string" and about.name or "–"
-  if type(info.own_words) == "string" then return report_strings.own_words:format(name, info.own_words), "own_core" end
-  if name:find "[^%w_]" or not files.is_file(registry.library .. "cores/" .. name .. ".lua") then return name, "own_core" end
+  if type(info.own_words) == "string" then return ("%s (%s, which the script defines)"):format(name, info.own_words), OWN_CORE end
+  if name:find "[^%w_]" or not files.is_file(registry.library .. "cores/" .. name .. ".lua") then return name, OWN_CORE end
   local by = cores.definition(name).checked
-  return name, by and "checked" or "not_checked", by
+  return name, by and CHECKED or NOT_CHECKED, by
 end
 
 ---Against what the cores of the runs are checked: of the library's, what their files say.
@@ -86,7 +89,7 @@ function method.checks(out, runs)
   local checks = tables.map(runs, function(r) return type(r.info.core) == "table" and { checks_of(r.info) } or nil end)
   for _, alike in ipairs(tables.groups(checks, function(c) return c[2] .. (c[3] or "") end)) do
     local names = tables.keys(tables.set(tables.map(alike.items, function(c) return c[1] end)))
-    out:paragraphs(report_strings[alike.items[1][2]]:format(table.concat(names, ", "), alike.items[1][3]))
+    out:paragraphs(alike.items[1][2]:format(table.concat(names, ", "), alike.items[1][3]))
   end
 end
 
@@ -104,7 +107,7 @@ end
 function method.data(out, runs)
   local keys, rows, flats = {}, {}, {}
   local names = distinct(runs, function(r) return type(r.info.env) == "string" and r.info.env or nil end)
-  if #names > 0 then rows[1] = { report_strings.environment, table.concat(names, ", ") } end
+  if #names > 0 then rows[1] = { "environment", table.concat(names, ", ") } end
   for i, r in ipairs(runs) do
     flats[i] = settings_diff.flat(r.info.task or r.info.sequence_task or {})
     for key in pairs(flats[i]) do keys[key] = true end
@@ -143,24 +146,29 @@ function method.hyperparameters(out, runs, defaults, words)
       rows[#rows + 1] = { { key, bold = default ~= nil and default ~= value }, show(value), show(default), chosen(key) }
     end
   end
-  if #rows > 0 then out:table({ report_strings.setting, report_strings.value, report_strings.default, report_strings.chosen }, rows, report_strings.same) end
+  if #rows > 0 then
+    out:table({ "setting", "value", "default", "chosen by" }, rows, "Settings that are the same in all runs; those in bold differ from the script's defaults.")
+  end
   rows = {}
   for _, key in ipairs(other) do
     if told(key) then rows[#rows + 1] = { key, table.concat(distinct(runs, function(r) return r.flat[key] end), ", "), chosen(key) } end
   end
-  if #rows > 0 then out:table({ report_strings.setting, report_strings.values, report_strings.chosen }, rows, report_strings.changed) end
-  if #same > 0 then out:paragraphs(report_strings.chosen_by, "dim") end
+  if #rows > 0 then out:table({ "setting", "values", "chosen by" }, rows, "Settings that differ, each with its values") end
+  if #same > 0 then
+    out:paragraphs("Chosen by: given on the command line, study, quick or full (the sizes of the study), published (for this core by the script), size, "
+      .. "learner (its default), or the script.", "dim")
+  end
 end
 
 -- What runs wrote of their machine, as rows; of some that wrote nothing, that, too.
 local function machine_rows(runs)
   if not tables.map(runs, function(r) return type(r.info.machine) == "table" or nil end)[1] then return nil end
   local function of(row)
-    return table.concat(distinct(runs, function(r) return type(r.info.machine) == "table" and row(r.info.machine) or report_strings.not_recorded end), "; ")
+    return table.concat(distinct(runs, function(r) return type(r.info.machine) == "table" and row(r.info.machine) or "not recorded" end), "; ")
   end
-  return { report_strings.processor, of(function(m) return report_strings.machine:format(show(m.processor), show(m.cores), show(m.memory_gib)) end) },
-    { report_strings.system, of(function(m) return show(m.system) end) },
-    { report_strings.built_with, of(function(m) return table.concat({ show(m.compiler), show(m.blas), show(m.vectors), show(m.lua) }, ", ") end) }
+  return { "processor", of(function(m) return ("%s, %s of its processors, %s GiB"):format(show(m.processor), show(m.cores), show(m.memory_gib)) end) },
+    { "system", of(function(m) return show(m.system) end) },
+    { "built with", of(function(m) return table.concat({ show(m.compiler), show(m.blas), show(m.vectors), show(m.lua) }, ", ") end) }
 end
 
 ---Where and with what it was run.
@@ -169,11 +177,9 @@ function method.setup(out, study, runs)
   local list = tables.map(tables.groups(study.runs, function(c) return c.seed end), function(group) return group.name end)
   table.sort(list)
   local function of(key) return table.concat(distinct(runs, function(r) return r.info[key] end), ", ") end
-  local rows = { { report_strings.made_with, show(info.mneme) }, { report_strings.script, show(info.script) }, { report_strings.words_given,
-    show(info.settings) },
-    { report_strings.seeds_used, table.concat(list, ", ") }, { report_strings.host, of "host" }, { report_strings.device, of "device" },
-      { report_strings.threads, of "threads" },
-    { report_strings.commit, of "commit" }, { report_strings.program, of "program" }, machine_rows(runs) }
+  local rows = { { "mneme", show(info.mneme) }, { "script", show(info.script) }, { "settings given", show(info.settings) },
+    { "seeds", table.concat(list, ", ") }, { "host", of "host" }, { "device", of "device" }, { "threads", of "threads" },
+    { "commit", of "commit" }, { "commit that the program was built of", of "program" }, machine_rows(runs) }
   for _, row in ipairs(rows) do if row[2] == "" then row[2] = "–" end end
   out:table({}, rows)
 end
@@ -202,12 +208,13 @@ function method.resources(out, study)
       number("peak_mib", peak, "highest"), told and number("energy_j", energy) or nil }
   end
   local rows = tables.map(study_folder.groups(study.runs), function(group) return row(group.name, group.runs) end)
-  rows[#rows + 1] = row(report_strings.sum, study.runs, true)
-  local head = { report_strings.kind, report_strings.statuses.done, report_strings.time .. ", " .. report_strings.before, report_strings.time,
-    report_strings.processor, report_strings.memory }
-  if told then head[#head + 1] = report_strings.energy end
-  if #rows > MOST then out:fold(report_strings.resources_of, function() out:table(head, rows) end) else out:table(head, rows) end
-  out:paragraphs(report_strings.resource_note .. (told and report_strings.energy_note or report_strings.no_energy), "dim")
+  rows[#rows + 1] = row("sum of all runs", study.runs, true)
+  local head = { "runs", "done", "time, estimated before", "time", "processor", "peak memory" }
+  if told then head[#head + 1] = "energy" end
+  if #rows > MOST then out:fold("Resources of each point", function() out:table(head, rows) end) else out:table(head, rows) end
+  out:paragraphs("Mean of a run. The estimate is from a short trial before the sweep, and only there where one was made."
+    .. (told and " Energy is that of the whole processor package, whatever else ran; a dash: the machine does not tell."
+      or " The machine does not tell what energy it took."), "dim")
 end
 
 return method

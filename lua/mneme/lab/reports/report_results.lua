@@ -13,7 +13,6 @@ local files = require "mneme.base.files"
 local memory_story = require "mneme.insight.episodes.memory_story"
 local trusted_code = require "mneme.base.trusted_code"
 local terminal = require "mneme.base.terminal"
-local report_strings = require "mneme.lab.reports.report_strings"
 local grid = require "mneme.lab.study.grid"
 local search_space = require "mneme.lab.search.search_space"
 local tuning_picks = require "mneme.lab.study.tuning_picks"
@@ -57,9 +56,10 @@ local function each_seed(out, study, spec)
       { format.short(stats.median(list), about.unit), class = "number" }, { shown(value, low, high, about.unit), class = "number" } }
   end)
   if #rows == 0 then return end
-  out:fold(report_strings.each_seed, function()
-    out:table({ report_strings.kind, report_strings.metric, report_strings.seeds, report_strings.median, report_strings.iqm }, rows)
-    out:paragraphs(report_strings.iqm_note, "dim")
+  out:fold("Each seed, median and interquartile mean", function()
+    out:table({ "runs", "metric", "seeds", "median", "interquartile mean" }, rows)
+    out:paragraphs("Seeds in their order. The interquartile mean has its stratified bootstrap interval (Agarwal et al. 2021) from ten seeds on; of fewer "
+      .. "it would be too narrow.", "dim")
   end)
 end
 
@@ -88,19 +88,18 @@ function results.published(out, study, spec, text)
       local mean, low, high = aggregate.interval(list, "mean", ((spec.metrics or {})[r.of] or {}).range)
       ours = shown(mean, low, high, unit)
       apart = y ~= 0 and ("%+.3g %%"):format(100 * (mean / y - 1)) or ("%+.3g"):format(mean)
-      if not agree then apart = report_strings.other_budget:format(format.short(mine))
-      elseif low and low < high then apart = (y >= low and y <= high and report_strings.inside or report_strings.outside):format(apart) end
+      if not agree then apart = ("not compared: ours after %s steps"):format(format.short(mine))
+      elseif low and low < high then apart = (y >= low and y <= high and "%s, within our interval" or "%s, outside our interval"):format(apart) end
     end
-    local published = y and format.short(y, unit) .. (steps and report_strings.after_steps:format(format.short(steps)) or "") or "–"
+    local published = y and format.short(y, unit) .. (steps and (" after %s steps"):format(format.short(steps)) or "") or "–"
     rows[i] = { r[1], r.of or "–", { published, class = "number" }, { ours, class = "number" }, apart, r.source or "–" }
   end
   if #rows == 0 and not text then return end
-  out:heading(3, "published", report_strings.published_values)
+  out:heading(3, "published", "Published and measured values")
   if text then out:paragraphs(text) end
   if #rows == 0 then return end
-  out:table({ report_strings.reference, report_strings.of, report_strings.published, report_strings.ours, report_strings.distance, report_strings.source },
-    rows)
-  out:paragraphs(report_strings.references, "dim")
+  out:table({ "for comparison", "of", "published", "ours (95 % interval)", "ours against published", "source" }, rows)
+  out:paragraphs("Values of others are lines in the figures.", "dim")
 end
 
 ---Each kind of run with each metric: mean, interval, how many seeds; and the seeds.
@@ -118,17 +117,17 @@ function results.write(out, study, spec)
     end
     rows[i][k + 1] = { text, class = "number" }
   end)
-  if not any then return out:paragraphs(report_strings.no_number, "dim") end
-  local head = { report_strings.kind }
+  if not any then return out:paragraphs("No run has a number yet.", "dim") end
+  local head = { "runs" }
   for k, name in ipairs(names) do
-    local about = ((spec.metrics or {})[name] or {})[1] or name == FRESH and report_strings.fresh_score
+    local about = ((spec.metrics or {})[name] or {})[1] or name == FRESH and "success of the fresh episodes of runs that stopped"
     head[k + 1] = about and about ~= name and ("%s: %s"):format(name, about) or name
   end
   local function shown_table()
     out:table(head, rows)
-    out:paragraphs(report_strings.mean_note, "dim")
+    out:paragraphs("Mean over seeds, 95 % interval, and how many seeds; without an interval where one seed is there or all gave the same number.", "dim")
   end
-  if #rows > MOST then out:fold(report_strings.points, shown_table) else shown_table() end
+  if #rows > MOST then out:fold("Points: every metric of each", shown_table) else shown_table() end
   each_seed(out, study, spec)
 end
 
@@ -202,7 +201,7 @@ function results.memory(out, study)
   local before = trusted_code.folder
   local ok, text, episodes = xpcall(told, errors.handler, best.path)
   trusted_code.folder = before
-  if ok and text then out:paragraphs(report_strings.remembers_of:format(best.name, episodes, text))
+  if ok and text then out:paragraphs(("%s, by %d episodes: %s"):format(best.name, episodes, text))
   elseif not ok and text.silent then error(text, 0)
   elseif not ok then terminal.note(("mneme: warning: nothing of the memory of %s in the report: %s"):format(best.name, tostring(text))) end
 end

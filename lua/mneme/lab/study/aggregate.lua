@@ -8,7 +8,6 @@ local lazy = require "mneme.base.lazy"
 local script = lazy "mneme.runs.script"
 local tables = require "mneme.base.tables"
 local stats = lazy "mneme.stats"
-local figure_captions = lazy "mneme.lab.study.figure_captions"
 
 local FEW = 10                 -- seeds: below, the bootstrap is too narrow (docs/statistics.md), and Student's t is used
 local aggregate = { FEW = FEW }
@@ -140,21 +139,23 @@ end
 ---In words, how many seeds these are.
 ---@param least integer seeds, of the group that has the fewest
 function aggregate.count(least, most)
-  if most == 1 then return figure_captions.one_seed end
-  return least == most and figure_captions.seeds:format(most) or figure_captions.some_seeds:format(least, most)
+  if most == 1 then return "one seed" end
+  return least == most and ("%d seeds"):format(most) or ("%d to %d seeds"):format(least, most)
 end
 
 ---In words, how the interval of n seeds comes about.
 ---@param bounded boolean the metric has a range
 function aggregate.how(statistic, least, most, bounded)
-  if most == 1 then return figure_captions.no_interval end
-  if statistic == "geometric" then return figure_captions.how:format(figure_captions.geometric, aggregate.count(least, most), figure_captions.of_logarithms) end
-  local interval = figure_captions.bootstrap
-  if statistic == "mean" and least < FEW then
-    interval = bounded and figure_captions.bounded or figure_captions.student
-    if most >= FEW then interval = interval .. figure_captions.from_ten end
+  if most == 1 then return "One seed, no interval." end
+  if statistic == "geometric" then
+    return ("Geometric mean of %s, 95 %% interval by Student's t of the logarithms."):format(aggregate.count(least, most))
   end
-  return figure_captions.how:format(statistic == "iqm" and figure_captions.iqm or figure_captions.mean, aggregate.count(least, most), interval)
+  local interval = "95 % bootstrap interval"
+  if statistic == "mean" and least < FEW then
+    interval = bounded and "95 % interval by Student's t, within the range" or "Student's 95 % t interval"
+    if most >= FEW then interval = interval .. " (bootstrap from ten seeds on)" end
+  end
+  return ("%s of %s, %s."):format(statistic == "iqm" and "Interquartile mean" or "Mean", aggregate.count(least, most), interval)
 end
 
 local function same(a, b) return table.concat(a, " ") == table.concat(b, " ") end

@@ -6,9 +6,11 @@ local tables = require "mneme.base.tables"
 
 local prose = {}
 
----Texts, in the order in which a report has them.
-prose.texts = { "introduction", "scope", "model", "objective", "data", "hyperparameters", "implementation", "setup", "published_values", "beyond",
-  "discussion", "easy", "hard", "recommendations", "authors", "code" }
+---The heading of each text in a report.
+prose.headings = { introduction = "Introduction", scope = "Scope", model = "Model", objective = "Objective function", data = "Data",
+  hyperparameters = "Hyperparameters", implementation = "Implementation", setup = "Set-up", published_values = "Published and measured values",
+  beyond = "Beyond the original", discussion = "What the evidence is worth", easy = "What was easy", hard = "What was hard",
+  recommendations = "Recommendations", authors = "Communication with the authors", code = "Code" }
 
 local function check_text(name, value)
   if type(value) == "string" then return end
@@ -25,7 +27,7 @@ end
 ---Refuse what is no report table.
 function prose.check(report)
   for key, value in pairs(report) do
-    if not tables.has(prose.texts, key) then errors.unknown("key of a report:", tostring(key), tables.keys(tables.set(prose.texts))) end
+    if not prose.headings[key] then errors.unknown("key of a report:", tostring(key), tables.keys(prose.headings)) end
     check_text(key, value)
   end
 end

@@ -11,7 +11,6 @@
 -- All: title; statistic = "mean" | "iqm", of lines "geometric"; where = { axis = value or list of values }; lines: log = "x" | "y" | "xy".
 local declaration = require "mneme.lab.study.declaration"
 local errors = require "mneme.base.errors"
-local figure_captions = require "mneme.lab.study.figure_captions"
 local tables = require "mneme.base.tables"
 local study_folder = require "mneme.lab.study.study_folder"
 local figure_rows = require "mneme.lab.study.figure_rows"
@@ -33,8 +32,8 @@ local makers = {}
 
 -- What the study says of a metric: "charts/score" is the score.
 local function about(spec, name)
-  local metrics, of_all = spec.metrics or {}, study_folder.used[name]
-  return metrics[name] or metrics[name:match "[^/]*$"] or of_all and { figure_captions[of_all[1]], unit = of_all[2], range = { 0, math.huge } } or {}
+  local metrics = spec.metrics or {}
+  return metrics[name] or metrics[name:match "[^/]*$"] or study_folder.used[name] or {}
 end
 
 local function axis_of(spec, name)
@@ -48,7 +47,7 @@ end
 -- A curve of charts/ is what was logged, not the mean of the last hundred episodes that its metric is.
 local function curve_axis(spec, name)
   local axis = axis_of(spec, name)
-  if name:find "^charts/" then axis.label = figure_captions.logged:format(axis.label:match "^[^,]*") end
+  if name:find "^charts/" then axis.label = ("%s, mean of the episodes since the last log line"):format(axis.label:match "^[^,]*") end
   return axis
 end
 
@@ -111,7 +110,7 @@ local function set_logs(fig, f)
     if part then less[#less + 1] = line.name end
     return #(part or line).x > 0 and (part or line) or nil
   end)
-  if #less > 0 then fig.note = fig.note .. " " .. figure_captions.no_log:format(table.concat(less, ", ")) end
+  if #less > 0 then fig.note = fig.note .. (" Without what is 0 or less and has no place on a logarithmic axis: %s."):format(table.concat(less, ", ")) end
   fig.references = tables.map(fig.references or {}, function(r) return (not fig.y.log or r.y > 0) and r or nil end)
 end
 
@@ -131,11 +130,11 @@ function makers.curves(pick, spec, f, o)
     local curve = c:curves()[f.y]
     return curve and curve.n > 0 and { x = curve.x, y = curve.y, stopped = aggregate.stopped(c) } or nil
   end
-  local fig = { kind = "curves", x = { label = figure_captions.steps }, y = curve_axis(spec, f.y), references = figure_references.levels(spec, f.y) }
+  local fig = { kind = "curves", x = { label = "steps" }, y = curve_axis(spec, f.y), references = figure_references.levels(spec, f.y) }
   o.rule = "last"
   local counts, carried
   fig.lines, counts, carried = lines_of(pick.groups, steps, o, pick.missing)
-  if carried then fig.note = " " .. figure_captions.carried end
+  if carried then fig.note = " A run that stopped because it had solved its task keeps its last value." end
   local last = 0
   for _, line in ipairs(fig.lines) do last = math.max(last, line.x[#line.x]) end
   local theirs = figure_references.curves(spec, f.y, pick.runs, last)
@@ -288,7 +287,7 @@ function makers.heat(pick, spec, f, o)
   end
   if #columns == 0 or #rows == 0 then rows, columns, cells = { f.by or "" }, { f.x or "" }, { { false } } end
   o.bare = not any
-  return { kind = "heat", low = any and low or nil, high = any and high or nil, note = any and figure_captions.half_width or nil,
+  return { kind = "heat", low = any and low or nil, high = any and high or nil, note = any and " ±: half of its width." or nil,
     x = { label = text.words(f.x), categories = columns }, y = { label = text.words(f.by), categories = rows }, cells = cells,
     value = axis_of(spec, f.y) }, counts
 end
@@ -300,11 +299,11 @@ function makers.solved(pick, spec, f, o) return solved_curves(pick, about(spec, 
 -- ---- notes ----
 
 local function count_note(counts, o)
-  if #counts == 0 then return figure_captions.none end
+  if #counts == 0 then return "No run is finished." end
   local least, most = tables.span(counts)
   local n = aggregate.count(least, most)
   if o.how then return o.how:format(n) end
-  if o.bare then return figure_captions.only_mean:format(o.statistic == "iqm" and figure_captions.iqm or figure_captions.mean, n) end
+  if o.bare then return ("%s of %s."):format(o.statistic == "iqm" and "Interquartile mean" or "Mean", n) end
   return aggregate.how(o.statistic, least, most, o.range ~= nil)
 end
 
@@ -312,7 +311,9 @@ end
 local function few_note(fig)
   for _, list in ipairs { fig.lines or {}, fig.bars or {} } do
     for _, item in ipairs(list) do
-      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then return " " .. figure_captions.few_seeds end
+      if item.low and #(item.seeds or {}) > 1 and #item.seeds < FEW_SEEDS then
+        return " With fewer than five seeds each is drawn; the table has the intervals."
+      end
     end
   end
   return ""
@@ -343,7 +344,7 @@ function figure.new(study, spec, f)
   local pick = figure_runs.pick(study, f.numbered and { f[1], y = f.y, by = f.by, where = f.where } or f)
   o.styles = figure_style.styles(tables.map(pick.groups, function(group) return group.name end), f.by == "core")
   local fig, counts = make(pick, spec, f, o)
-  local title = f.title or figure_captions.title:format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or figure_captions.seed))
+  local title = f.title or ("%s by %s"):format(about(spec, f.y)[1] or text.words(f.y), text.words(f.by or f.x or "seed"))
   fig.title = figure_runs.title(title, pick)
   fig.note = count_note(counts, o) .. few_note(fig) .. figure_runs.note(pick) .. (fig.note or "")
   if f[1] == "lines" then set_logs(fig, f) end

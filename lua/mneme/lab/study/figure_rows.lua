@@ -1,7 +1,6 @@
 -- figure_rows.lua -- the rows of a figure of bars: their order, which are marked, which are left out, and whether they are bars or dots; ranks.
 local aggregate = require "mneme.lab.study.aggregate"
 local setting_types = require "mneme.base.setting_types"
-local figure_captions = require "mneme.lab.study.figure_captions"
 local study_folder = require "mneme.lab.study.study_folder"
 local figure_runs = require "mneme.lab.study.figure_runs"
 local stats = require "mneme.stats"
@@ -79,7 +78,7 @@ function rows.set_kind(fig)
   elseif least > 0 and (most > WIDE * least or crowded(heights)) then
     fig.kind, fig.y.log = "dots", true
     fig.bars = tables.map(fig.bars, function(bar) return bar.y ~= 0 and bar or nil end)
-    if #zeros > 0 then fig.note = " " .. figure_captions.no_log:format(table.concat(zeros, ", ")) end
+    if #zeros > 0 then fig.note = (" Without what is 0 or less and has no place on a logarithmic axis: %s."):format(table.concat(zeros, ", ")) end
     fig.references = fig.references and tables.map(fig.references, function(r) return r.y > 0 and r or nil end)
   end
 end
@@ -104,7 +103,7 @@ end
 
 ---A figure of mean ranks: which of several memories is best over many tasks.
 function rows.ranks(pick, f, o)
-  local fig = { kind = "dots", x = { label = f.by }, y = { label = figure_captions.rank }, bars = {} }
+  local fig = { kind = "dots", x = { label = f.by }, y = { label = "mean rank, 1 is the best" }, bars = {} }
   local lines, tasks = by_task(pick, f)
   if #lines < 2 or #tasks == 0 then return fig, {} end
   local counts = {}
@@ -122,10 +121,11 @@ function rows.ranks(pick, f, o)
   for i, first in ipairs(fig.bars) do
     local after = {}
     for k = i + 1, #fig.bars do if fig.bars[k].y - first.y >= apart then after[#after + 1] = fig.bars[k].name end end
-    if #after > 0 then pairs_apart[#pairs_apart + 1] = figure_captions.before:format(first.name, table.concat(after, ", ")) end
+    if #after > 0 then pairs_apart[#pairs_apart + 1] = ("%s before %s"):format(first.name, table.concat(after, ", ")) end
   end
-  o.how = figure_captions.ranks:format("%s", #tasks, f.x, fig.bars[1].low and figure_captions.over_both or figure_captions.no_interval_yet, apart)
-  if #pairs_apart > 0 then fig.note = figure_captions.pairs_apart:format(table.concat(pairs_apart, "; ")) end
+  o.how = ("Rank of the mean of %s, mean over %d values of %s; %s. Two differ by more than chance where they are %.2f apart (Nemenyi's test of all "
+    .. "pairs)."):format("%s", #tasks, f.x, fig.bars[1].low and "95 %% bootstrap interval over both" or "no interval of one seed or task", apart)
+  if #pairs_apart > 0 then fig.note = (" They are: %s."):format(table.concat(pairs_apart, "; ")) end
   return fig, counts
 end
 

@@ -4,7 +4,6 @@ local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local grid = require "mneme.lab.study.grid"
 local setting_types = require "mneme.base.setting_types"
-local figure_captions = require "mneme.lab.study.figure_captions"
 
 local select_runs = {}
 local NAMED = 4                -- missing runs that a note names; of more it gives the number
@@ -116,12 +115,14 @@ function select_runs.title(title, pick)
   return title
 end
 
+local reasons = { done = "without this number", open = "not finished" }
+
 ---What a note says of the choice of runs.
 ---@return string begins with a blank, or is empty
 function select_runs.note(pick)
   local parts = {}
-  if #pick.pooled > 0 then parts[1] = figure_captions.pooled:format(table.concat(pick.pooled, figure_captions.and_)) end
-  for _, s in ipairs(pick.swapped) do parts[#parts + 1] = figure_captions.swapped:format(s.axis, s.to, s.from) end
+  if #pick.pooled > 0 then parts[1] = ("Each seed's number is its mean over %s."):format(table.concat(pick.pooled, " and ")) end
+  for _, s in ipairs(pick.swapped) do parts[#parts + 1] = ("%s %s in place of %s, which this study does not have."):format(s.axis, s.to, s.from) end
   local never = {}                               -- by name, since each line of a figure may have said it
   for c in pairs(pick.missing) do if c.status == "not swept" then never[c.name] = true end end
   for _, status in ipairs { "failed", "open", "done", "not swept" } do
@@ -129,11 +130,11 @@ function select_runs.note(pick)
     for _, c in ipairs(pick.runs) do
       if pick.missing[c] and c.status == status then names[#names + 1] = c.name end
     end
-    local word = figure_captions.reasons[status]
+    local word = reasons[status] or status
     if #names > NAMED then
       local all = #pick.runs + (status == "not swept" and #names or 0)
-      parts[#parts + 1] = figure_captions.left_out_some:format(word, #names, all, table.concat(names, "; ", 1, NAMED - 1))
-    elseif #names > 0 then parts[#parts + 1] = figure_captions.left_out:format(word, table.concat(names, "; ")) end
+      parts[#parts + 1] = ("Left out, %s: %d of %d runs, among them %s."):format(word, #names, all, table.concat(names, "; ", 1, NAMED - 1))
+    elseif #names > 0 then parts[#parts + 1] = ("Left out, %s: %s."):format(word, table.concat(names, "; ")) end
   end
   return #parts > 0 and " " .. table.concat(parts, " ") or ""
 end

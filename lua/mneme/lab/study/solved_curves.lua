@@ -4,7 +4,6 @@ local errors = require "mneme.base.errors"
 local study_folder = require "mneme.lab.study.study_folder"
 local aggregate = require "mneme.lab.study.aggregate"
 local setting_types = require "mneme.base.setting_types"
-local figure_captions = require "mneme.lab.study.figure_captions"
 local kaplan_meier = require("mneme.stats").kaplan_meier
 
 -- The curve of a group of runs as a staircase up to its longest run, and how many seeds it has.
@@ -43,12 +42,12 @@ end
 ---@return integer[] counts
 return function(pick, metric, f, o)
   if not metric.solved then errors.raise(("study: figure of who solved it: metric %s has no solved = number"):format(f.y)) end
-  local fig, counts = { kind = "profile", x = { label = figure_captions.steps }, lines = {},
-    y = { label = figure_captions.share_solved:format(setting_types.show(metric.solved)), range = { 0, 1 } } }, {}
+  local fig, counts = { kind = "profile", x = { label = "steps" }, lines = {},
+    y = { label = ("share of seeds that have reached %s"):format(setting_types.show(metric.solved)), range = { 0, 1 } } }, {}
   for _, group in ipairs(pick.groups) do
     local line, n = staircase(group, f.y, metric.solved, pick.missing)
     if line then line.style, fig.lines[#fig.lines + 1], counts[#counts + 1] = o.styles[group.name], line, n end
   end
-  o.how = figure_captions.solved_how
+  o.how = "Kaplan and Meier's estimate from %s: a run that ended without having solved it counts until its end."
   return fig, counts
 end

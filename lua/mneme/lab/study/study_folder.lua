@@ -11,10 +11,9 @@ local metrics_reader = require "mneme.runs.metrics_reader"
 local run_folder = require "mneme.runs.run_folder"
 local setting_types = require "mneme.base.setting_types"
 
-local study_folder = {
-  -- What every run records (runs/resources.lua): its name in lab/study/figure_captions.lua, and its unit.
-  used = { wall_s = { "time", "s" }, cpu_s = { "processor", "s" }, peak_mib = { "memory", "MiB" }, energy_j = { "energy", "J" } },
-}
+local study_folder = { used = {} }          -- used: what every run records (runs/resources.lua), as metrics are declared
+for key, about in pairs { wall_s = { "wall-clock time", "s" }, cpu_s = { "processor time", "s" }, peak_mib = { "peak memory", "MiB" },
+  energy_j = { "energy", "J" } } do study_folder.used[key] = { about[1], unit = about[2], range = { 0, math.huge } } end
 
 local function read(path, hint)
   local value, problem = json.decode((files.read(path)), path)
