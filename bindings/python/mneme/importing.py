@@ -121,15 +121,20 @@ def head(name, tensors, into, act_of):
     return chain([weight.shape for weight, _ in tensors], act_of)
 
 
+def _lua(value):
+    """As Lua reads it: of JSON's escapes it knows no \\uXXXX."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def script(whose, core, env, options, agent, file, settings):
     """The text of the script that goes on training: core and settings as Lua, agent its lines of mn.agent besides env and core."""
-    given = "".join(f", {key} = {json.dumps(value)}" for key, value in options.items())
+    given = "".join(f", {key} = {_lua(value)}" for key, value in options.items())
     return f"""-- An agent of {whose}, imported: lr=0 leaves it as it came; lr=3e-4 steps=1e6 goes on training.
 local mn = require "mneme"
 local nn = mn.nn
-local cfg = mn.config {{ env = {json.dumps(env)}, core = {core},
+local cfg = mn.config {{ env = {_lua(env)}, core = {core},
   num_envs = 4, num_steps = 64, lr = 0, steps = 256,{settings}
-  init = {json.dumps(file)} }}
+  init = {_lua(file)} }}
 local env = mn.env(cfg.env, {{ num_envs = cfg.num_envs, seed = cfg.seed{given} }})
 local agent = mn.agent {{ env = env, core = cfg.core, {agent} }}
 return mn.learner(cfg, env, agent):train()
@@ -145,7 +150,7 @@ def make_run(run, path, tensors, text):
     stem = run.parent / re.sub(r"\W", "_", Path(path).stem)
     weights, lua = stem.with_suffix(".safetensors"), stem.with_suffix(".lua")
     _write_tensors(weights, tensors)
-    lua.write_text(text(str(weights)))
+    lua.write_text(text(str(weights)), "utf-8", "surrogateescape")
     done = subprocess.run([program(), "run", str(lua), f"run={run}"], capture_output=True, text=True)
     if done.returncode:
         raise ValueError(done.stderr.strip() or done.stdout.strip())

@@ -46,7 +46,7 @@ def test_agalite(tmp_path):
         names = [name for name in kept if name.startswith(f"{kind}/params/")]
         file = tmp_path / f"{kind}.npz"
         np.savez(file, **{name[len(kind) + 1:]: kept[name] for name in names})
-        run = from_agalite.convert(file, tmp_path / "runs" / kind, "tmaze", corridor=4)
+        run = from_agalite.convert(file, tmp_path / "Läufe 1" / kind, "tmaze", corridor=4)
         worst = compared(run, lambda *_: (kept[f"{kind}/logits"], kept[f"{kind}/values"]), kept["observations"], kept["done"])
         assert worst < 1e-5, (kind, worst)
         looked_at(run)
