@@ -20,7 +20,8 @@ Background.__index = Background
 ---@param test string? "hold"; nil: "erase", and after it the other one where episodes fail
 ---@return BackgroundMap
 local function new(open, steps, test)
-  return setmetatable({ open = open, steps = steps, test = test, looked = -math.huge, why = "the map begins as soon as the window is idle" }, Background)
+  return setmetatable({ open = open, steps = steps, test = test, looked = -math.huge,
+    why = "nothing is measured yet: a window measures while it is idle, a picture for wait= seconds" }, Background)
 end
 
 -- The map as a panel draws it.
@@ -37,7 +38,6 @@ local function fails(self) return not self.test and self.state and self.state.te
 -- How much of a map there is: layers at some steps, some columns of all, everything.
 local function level(map) return not map and 0 or map.done and 3 or map.coarse and 2 or map.outlined and 1 or 0 end
 
--- How far a map is.
 local function so_far(background)
   local map = background.map
   if not (map and map.steps) then return "the untouched episodes are played first, while the window is idle" end
