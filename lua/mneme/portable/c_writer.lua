@@ -1,6 +1,7 @@
 -- c_writer.lua -- the graph of an agent's step as a C99 header: weights inside, one function a step, no dependency but libm.
 -- Every value has its place in one array of the state, which later values use again; what only has another shape shares it.
 local primitives = require "mneme.portable.primitives"
+local tables = require "mneme.base.tables"
 
 local writer = {}
 
@@ -47,16 +48,14 @@ local function strides(shape)
 end
 -- Steps of an operand through a result of that shape, to which it is broadcast.
 local function steps(shape, to)
-  local own, list, lead = strides(shape), {}, #to - #shape
-  for i = 1, #to do list[i] = i > lead and shape[i - lead] ~= 1 and own[i - lead] or 0 end
-  return list
+  local own, lead = strides(shape), #to - #shape
+  return tables.filled(#to, function(i) return i > lead and shape[i - lead] ~= 1 and own[i - lead] or 0 end)
 end
 
 -- Nested loops over a shape; each operand { base, steps } is read or written at base[...]; body(places) is the statement inside.  Axes that
 -- all operands walk in one go are one loop.
 local function loops(shape, operands, body)
-  local sizes, walks = {}, {}
-  for k = 1, #operands do walks[k] = {} end
+  local sizes, walks = {}, tables.map(operands, function() return {} end)
   for i = 1, #shape do
     if shape[i] ~= 1 then
       local last, together = #sizes, #sizes > 0
@@ -65,7 +64,7 @@ local function loops(shape, operands, body)
       for k, o in ipairs(operands) do walks[k][together and last or last + 1] = o.steps[i] end
     end
   end
-  local places, heads = {}, {}
+  local places = {}
   for k, o in ipairs(operands) do
     local terms = {}
     for i, step in ipairs(walks[k]) do
@@ -74,7 +73,7 @@ local function loops(shape, operands, body)
     if (o.offset or 0) ~= 0 or not terms[1] then terms[#terms + 1] = tostring(o.offset or 0) end
     places[k] = o.literal or ("%s[%s]"):format(o.base, table.concat(terms, " + "))
   end
-  for i, n in ipairs(sizes) do heads[i] = ("for (long i%d = 0; i%d < %d; i%d++) "):format(i, i, n, i) end
+  local heads = tables.map(sizes, function(n, i) return ("for (long i%d = 0; i%d < %d; i%d++) "):format(i, i, n, i) end)
   return "  " .. table.concat(heads) .. body(unpack(places))
 end
 
@@ -102,8 +101,8 @@ local function copy(v, x, to_steps, to_offset, shape, from_steps, from_offset)
 end
 function emit.expand(v) return copy(v, v.from[1], strides(v.shape), 0, v.shape, steps(v.from[1].shape, v.shape), 0) end
 function emit.transpose(v)
-  local own, from = strides(v.from[1].shape), {}
-  for i, axis in ipairs(v.order) do from[i] = own[axis + 1] end
+  local own = strides(v.from[1].shape)
+  local from = tables.map(v.order, function(axis) return own[axis + 1] end)
   return copy(v, v.from[1], strides(v.shape), 0, v.shape, from, 0)
 end
 function emit.slice(v)

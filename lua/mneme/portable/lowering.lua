@@ -4,6 +4,7 @@
 --   x  inputs by name; o  options by name, words as words; c  { graph, shapes = of the outputs, numbers(name) = the values of an input that is
 --   constant, from 1 on, refuse(what) }
 local primitives = require "mneme.portable.primitives"
+local tables = require "mneme.base.tables"
 
 local lowering = {}
 
@@ -73,14 +74,14 @@ local function along(f)
 end
 -- The first place of the largest.
 local function place_of(x, axis, top)
-  axis = axis < 0 and axis + #x.shape or axis
-  local n, shape = x.shape[axis + 1], {}
-  for i = 1, #x.shape do shape[i] = i == axis + 1 and n or 1 end
+  axis = axis % #x.shape
+  local n = x.shape[axis + 1]
+  local shape = tables.filled(#x.shape, function(i) return i == axis + 1 and n or 1 end)
   local at = x:eq(top):where(primitives.range(x.graph, n):reshape(shape), n)
   return at:reduce("min", axis)
 end
 local function variance(x, axis, o)
-  local n = x.shape[(axis < 0 and axis + #x.shape or axis) + 1]
+  local n = x.shape[axis % #x.shape + 1]
   return (x - x:mean(axis)):square():sum(axis) / (n - o.correction)
 end
 lowering.sum = along(function(x, axis) return x:sum(axis) end)
@@ -114,7 +115,7 @@ function lowering.normalise(x, o)
   return empty:where(0, x_ / empty:where(1, den))
 end
 function lowering.cumsum(x, o)
-  local axis = o.axis < 0 and o.axis + #x.x.shape or o.axis
+  local axis = o.axis % #x.x.shape
   local n, list = x.x.shape[axis + 1], {}
   if axis == 0 and n == 1 then return x.x end
   for i = 1, n do for j = 1, n do list[#list + 1] = j <= i and 1 or 0 end end
@@ -127,18 +128,14 @@ end
 function lowering.reshape(x, _, c) return x.x:reshape(c.shapes[1]) end
 function lowering.transpose(x, o) return x.x:swap(o.a, o.b) end
 function lowering.permute(x, o)
-  local order = {}
-  for i = 1, #x.x.shape do
-    local axis = o["a" .. i - 1]
-    order[i] = axis < 0 and axis + #x.x.shape or axis
-  end
-  return x.x:transpose(order)
+  local n = #x.x.shape
+  return x.x:transpose(tables.filled(n, function(i) return o["a" .. i - 1] % n end))
 end
 function lowering.expand(x, _, c) return x.x:expand(c.shapes[1]) end
 function lowering.expand_time(x, _, c) return x.x:expand(c.shapes[1]) end
 local function within(i, n) return math.max(0, math.min(n, i < 0 and i + n or i)) end
 function lowering.slice(x, o)
-  local n = x.x.shape[(o.axis < 0 and o.axis + #x.x.shape or o.axis) + 1]
+  local n = x.x.shape[o.axis % #x.x.shape + 1]
   return x.x:slice(o.axis, within(o.from, n), within(o.to, n))
 end
 function lowering.concat(x, o)
@@ -152,7 +149,7 @@ function lowering.pad(x, o)
     if not n then list[#list + 1] = x.x
     elseif n > 0 then
       local shape = { unpack(x.x.shape) }
-      shape[(o.axis < 0 and o.axis + #shape or o.axis) + 1] = n
+      shape[o.axis % #shape + 1] = n
       list[#list + 1] = primitives.constant(x.x.graph, {}, { o.value }):expand(shape)
     end
   end
@@ -160,9 +157,8 @@ function lowering.pad(x, o)
 end
 function lowering.roll(x, o) return x.x:rolled(o.axis, o.shift) end
 function lowering.flip(x, o)
-  local n, list = x.x.shape[(o.axis < 0 and o.axis + #x.x.shape or o.axis) + 1], {}
-  for i = 1, n do list[i] = n - i end
-  return x.x:take(o.axis, primitives.constant(x.x.graph, { n }, list))
+  local n = x.x.shape[o.axis % #x.x.shape + 1]
+  return x.x:take(o.axis, primitives.filled(x.x.graph, n, function(i) return n - 1 - i end))
 end
 local function triangle(keeps)
   return function(x, o)
@@ -184,7 +180,7 @@ function lowering.one_hot(x, o) return one_hot(x.index, o.classes) end
 function lowering.one_hot_codes(x, o) return one_hot(x.code, o.codes) end
 function lowering.pick(x, _, c) return (one_hot(x.index, x.x.shape[#x.x.shape]) * x.x):sum(-1):reshape(c.shapes[1]) end
 function lowering.gather(x, o)
-  local axis, n = (o.axis < 0 and o.axis + #x.x.shape or o.axis), #x.x.shape
+  local axis, n = o.axis % #x.x.shape, #x.x.shape
   local from, index = x.x:swap(axis, n - 1):unsqueeze(-2), x.index:swap(axis, n - 1)
   return (one_hot(index, from.shape[n + 1]) * from):sum(-1):squeeze(-1):swap(axis, n - 1)
 end

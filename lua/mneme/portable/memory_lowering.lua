@@ -1,6 +1,7 @@
 -- memory_lowering.lua -- ops with a memory, for one row of time, in terms of primitives.lua: see lowering.lua, whose table these extend.  A state is
 -- dropped where an episode begins (`fresh`), and never multiplied by 0, so that an infinity in it is dropped, too.
 local primitives = require "mneme.portable.primitives"
+local tables = require "mneme.base.tables"
 local lowering = require "mneme.portable.lowering"
 
 local FAR = -1e38
@@ -9,9 +10,7 @@ local acts = lowering.acts
 -- `done` [1,B] beside a tensor [B,...] of `axes` axes, as a mask; nil: no episode begins.
 local function begins(x, axes)
   if not x.done then return nil end
-  local shape = { -1 }
-  for i = 2, axes do shape[i] = 1 end
-  return x.done:reshape(shape)
+  return x.done:reshape(tables.filled(axes, function(i) return i == 1 and -1 or 1 end))
 end
 -- A state [B,...] as it is where the row begins; nil: zeros of that shape.
 local function carried(x, state, otherwise)

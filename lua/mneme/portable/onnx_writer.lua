@@ -4,6 +4,7 @@ local bit = require "bit"
 local ffi = require "ffi"
 local plan_writer = require "mneme.portable.plan_writer"
 local primitives = require "mneme.portable.primitives"
+local tables = require "mneme.base.tables"
 
 local writer = {}
 
@@ -25,24 +26,20 @@ local function varint(n)
 end
 local function whole(field, n) return varint(field * 8) .. varint(n) end
 local function bytes(field, text) return varint(field * 8 + 2) .. varint(#text) .. text end
+local function each(list, f) return table.concat(tables.map(list, f)) end
 
 local function attribute(name, value)
   if type(value) == "number" then return bytes(5, bytes(1, name) .. whole(3, value) .. whole(20, ATTRIBUTE_INT)) end
-  local list = { bytes(1, name) }
-  for _, n in ipairs(value) do list[#list + 1] = whole(8, n) end
-  return bytes(5, table.concat(list) .. whole(20, ATTRIBUTE_INTS))
+  return bytes(5, bytes(1, name) .. each(value, function(n) return whole(8, n) end) .. whole(20, ATTRIBUTE_INTS))
 end
 
 local function tensor(name, kind, shape, data)
-  local list = {}
-  for _, n in ipairs(shape) do list[#list + 1] = whole(1, n) end
-  return table.concat(list) .. whole(2, kind) .. bytes(8, name) .. bytes(9, data)
+  return each(shape, function(n) return whole(1, n) end) .. whole(2, kind) .. bytes(8, name) .. bytes(9, data)
 end
 
 local function value_info(name, shape, kind)
-  local dims = {}
-  for i, n in ipairs(shape) do dims[i] = bytes(1, whole(1, n)) end
-  return bytes(1, name) .. bytes(2, bytes(1, whole(1, kind) .. bytes(2, table.concat(dims))))
+  local dims = each(shape, function(n) return bytes(1, whole(1, n)) end)
+  return bytes(1, name) .. bytes(2, bytes(1, whole(1, kind) .. bytes(2, dims)))
 end
 
 local function floats_of(data, n) return ffi.string(ffi.cast("const char *", data), 4 * n) end
@@ -66,8 +63,7 @@ local truths = { lt = "Less", le = "LessOrEqual", eq = "Equal" }
 function writer.text(graph, about)
   local nodes, weights, of, numbered = {}, {}, {}, {}
   local function node(op, from, name, attributes)
-    local list = {}
-    for _, x in ipairs(from) do list[#list + 1] = bytes(1, x) end
+    local list = tables.map(from, function(x) return bytes(1, x) end)
     list[#list + 1] = bytes(2, name) .. bytes(3, name) .. bytes(4, op)
     for key, value in pairs(attributes or {}) do list[#list + 1] = attribute(key, value) end
     nodes[#nodes + 1] = bytes(1, table.concat(list))
@@ -84,8 +80,7 @@ function writer.text(graph, about)
   local function truth(x, name) return node("Cast", { x }, name, { to = BOOL }) end
 
   for _, v in ipairs(graph.nodes) do
-    local name, from = "v" .. v.id, {}
-    for k, x in ipairs(v.from) do from[k] = of[x] end
+    local name, from = "v" .. v.id, tables.map(v.from, function(x) return of[x] end)
     of[v], numbered[v.f or v.op] = name, true
     if v.op == "parameter" or v.op == "constant" then
       if v.op == "parameter" then name, of[v] = v.name, v.name end
@@ -103,9 +98,8 @@ function writer.text(graph, about)
     elseif v.op == "where" then node("Where", { truth(from[1], name .. "_1"), from[2], from[3] }, name)
     elseif v.op == "matmul" then
       if v.turned then
-        local order = {}
-        for i = 1, #v.from[2].shape do order[i] = i - 1 end
-        local n = #order
+        local n = #v.from[2].shape
+        local order = tables.filled(n, function(i) return i - 1 end)
         order[n], order[n - 1] = order[n - 1], order[n]
         from[2] = node("Transpose", { from[2] }, name .. "_1", { perm = order })
       end
@@ -122,22 +116,18 @@ function writer.text(graph, about)
     else node("Identity", from, name) end
   end
   if numbered.log1p or numbered.expm1 then weights[#weights + 1] = bytes(5, tensor("unit", FLOAT, {}, floats_of(ffi.new("float[1]", 1), 1))) end
-  local ends = {}
-  for _, one in ipairs(graph.inputs) do ends[#ends + 1] = bytes(11, value_info(one.name, one.value.shape, FLOAT)) end
+  local ends = tables.map(graph.inputs, function(one) return bytes(11, value_info(one.name, one.value.shape, FLOAT)) end)
   for _, one in ipairs(graph.outputs) do
     local name = one.state and "next_" .. one.name or one.name
     node("Identity", { of[one.value] }, name)
     ends[#ends + 1] = bytes(12, value_info(name, one.value.shape, FLOAT))
   end
   local body = table.concat(nodes) .. bytes(2, "agent") .. table.concat(weights) .. table.concat(ends)
-  local start = {}
-  for _, one in ipairs(graph.inputs) do
-    if one.state then
-      local t = graph.start[one.state]
-      start[#start + 1] = bytes(14, bytes(1, "start." .. one.name) .. bytes(2, plan_writer.hex(t:data(), t:size())))
-    end
-  end
-  return whole(1, IR) .. bytes(2, "mneme") .. bytes(6, about) .. bytes(7, body) .. bytes(8, bytes(1, "") .. whole(2, OPSET)) .. table.concat(start)
+  local start = each(graph.inputs, function(one)
+    local t = graph.start[one.state]
+    return t and bytes(14, bytes(1, "start." .. one.name) .. bytes(2, plan_writer.hex(t:data(), t:size())))
+  end)
+  return whole(1, IR) .. bytes(2, "mneme") .. bytes(6, about) .. bytes(7, body) .. bytes(8, bytes(1, "") .. whole(2, OPSET)) .. start
 end
 
 return writer

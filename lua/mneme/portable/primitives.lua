@@ -8,13 +8,14 @@
 -- All values are float32: whole numbers up to 2^24 are exact, truth is 1 or 0.  A value is { graph, id, op, shape, from = values, ... } and has
 -- Lua's operators + - * / and the functions below as methods.
 local errors = require "mneme.base.errors"
+local tables = require "mneme.base.tables"
 
 local Value = {}
 Value.__index = Value
 
 local primitives = {}
 
-local product = require("mneme.base.tables").product
+local product = tables.product
 primitives.product = product
 
 local function node(graph, op, shape, from, rest)
@@ -38,12 +39,15 @@ function primitives.parameter(graph, name, shape, data) return node(graph, "para
 ---@param data ffi.cdata*|table numbers from 0 on (a table: from 1 on)
 ---@return table value
 function primitives.constant(graph, shape, data)
-  local list = data
-  if type(data) ~= "table" then
-    list = {}
-    for i = 1, product(shape) do list[i] = tonumber(data[i - 1]) end
-  end
+  local list = type(data) == "table" and data or tables.filled(product(shape), function(i) return tonumber(data[i - 1]) end)
   return node(graph, "constant", shape, {}, { list = list })
+end
+
+---f(0), f(1), ... f(n - 1).
+---@param f fun(i: integer): number
+---@return table value
+function primitives.filled(graph, n, f)
+  return primitives.constant(graph, { n }, tables.filled(n, function(i) return f(i - 1) end))
 end
 
 -- A value, or a number as one without axes.
@@ -141,13 +145,10 @@ end
 
 ---Axis i of the result is axis order[i], counted from 0.
 function Value:transpose(order)
-  local shape = {}
-  for i, axis in ipairs(order) do shape[i] = self.shape[axis + 1] end
-  return node(self.graph, "transpose", shape, { self }, { order = order })
+  return node(self.graph, "transpose", tables.map(order, function(axis) return self.shape[axis + 1] end), { self }, { order = order })
 end
 function Value:swap(a, b)
-  local order = {}
-  for i = 1, #self.shape do order[i] = i - 1 end
+  local order = tables.filled(#self.shape, function(i) return i - 1 end)
   a, b = place(self, a), place(self, b)
   order[a], order[b] = order[b], order[a]
   return self:transpose(order)
@@ -174,10 +175,9 @@ end
 
 ---Elements of an axis by number: index of any shape takes the place of that axis.
 function Value:take(axis, index)
-  local at, shape = place(self, axis), {}
-  for i = 1, at - 1 do shape[i] = self.shape[i] end
-  for _, size in ipairs(index.shape) do shape[#shape + 1] = size end
-  for i = at + 1, #self.shape do shape[#shape + 1] = self.shape[i] end
+  local at = place(self, axis)
+  local shape = { unpack(self.shape, 1, at - 1) }
+  for _, list in ipairs { index.shape, { unpack(self.shape, at + 1) } } do for _, size in ipairs(list) do shape[#shape + 1] = size end end
   return node(self.graph, "take", shape, { self, index }, { axis = at - 1 })
 end
 
@@ -186,11 +186,7 @@ function Value:detach() return node(self.graph, "detach", self.shape, { self }) 
 -- ---- made of these ----
 
 ---0, 1, ... n - 1.
-function primitives.range(graph, n)
-  local list = {}
-  for i = 1, n do list[i] = i - 1 end
-  return primitives.constant(graph, { n }, list)
-end
+function primitives.range(graph, n) return primitives.filled(graph, n, function(i) return i end) end
 function Value:square() return self * self end
 function Value:silu() return self * self:sigmoid() end
 function Value:softmax(axis)

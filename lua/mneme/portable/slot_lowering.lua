@@ -2,6 +2,7 @@
 -- these extend.  Positions count from an episode's beginning; position p of a memory of S slots is in slot p below `pinned`, the others take turns
 -- in the rest (engine/attention/episode_attention.h).
 local primitives = require "mneme.portable.primitives"
+local tables = require "mneme.base.tables"
 local lowering = require "mneme.portable.lowering"
 
 local BLOCKED = -1e30
@@ -37,16 +38,12 @@ function lowering.attention(x, o)
     values = primitives.concat({ x.mv:transpose { 1, 2, 0, 3 }, values }, -2)
   end
   if x.r then
-    local back = {}
-    for j = 0, M do back[j + 1] = M - j end
-    local r = x.r:take(0, primitives.constant(q.graph, { M + 1 }, back)):transpose { 1, 0, 2 }              -- [H,M+1,K]
+    local r = x.r:take(0, primitives.filled(q.graph, M + 1, function(j) return M - j end)):transpose { 1, 0, 2 }              -- [H,M+1,K]
     scores = scores + r:matmul(by_place:unsqueeze(-1)):squeeze(-1)
   end
   scores = scores * scale
   if M > 0 then
-    local far = {}
-    for j = 0, M - 1 do far[j + 1] = o.window >= 0 and M - j > o.window and 1 or 0 end
-    local blocked = primitives.constant(q.graph, { 1, M }, far)
+    local blocked = primitives.filled(q.graph, M, function(j) return o.window >= 0 and M - j > o.window and 1 or 0 end):unsqueeze(0)
     if x.mask then blocked = blocked:maximum(x.mask:swap(0, 1)) end
     if x.done then blocked = blocked:maximum(x.done:reshape(-1, 1)) end
     local own = primitives.constant(q.graph, {}, { 0 }):expand { B, 1 }
@@ -156,8 +153,7 @@ function lowering.block_attention(x, _, c)
   local see, shape = c.numbers "see", x.see.shape                                 -- [H,N,R,2]
   local H, N, R = unpack(shape)
   local B, S = unpack(x.mk.shape)
-  local size, list = S / N, {}
-  for i = 1, N * H * N do list[i] = 0 end
+  local size, list = S / N, tables.filled(N * H * N, function() return 0 end)
   for h = 0, H - 1 do
     for i = 0, N - 1 do
       for r = 0, R - 1 do
@@ -199,11 +195,9 @@ function lowering.longshort_attention(x, o, c)
   scores, values = primitives.concat({ far, scores }, -1), primitives.concat({ none:unsqueeze(-1):where(0, of_short(1)), values }, 2)
   local y = mixed(scores, values):reshape(c.shapes[1])
   -- the chunk that ends here, of this row and the J - 1 before it
-  local back = {}
-  for i = 0, J - 2 do back[i + 1] = J - 1 - i end
   local function of_chunk(memory, slots, now)                                      -- [B,J,...]
     if J == 1 then return now end
-    local at = (pos - primitives.constant(pos.graph, { J - 1 }, back) + 4 * slots * J):mod(slots)                 -- [B,J-1], before this row
+    local at = (pos - primitives.filled(pos.graph, J - 1, function(i) return J - 1 - i end) + 4 * slots * J):mod(slots)                 -- [B,J-1], before this row
     local picked = at:unsqueeze(-1):eq(primitives.range(pos.graph, slots)):matmul(memory:reshape(B, slots, -1))   -- [B,J-1,...]
     return primitives.concat({ picked, now }, 1)
   end
@@ -219,9 +213,7 @@ function lowering.kv_chunk_slots(x, o)
   local B, _, W, H, D = unpack(x.short.shape)
   local R, pos = x.chunks.shape[3], x.pos:reshape(B, 1)
   local kept, full = W / R, ((pos + 1) / o.chunk):floor()
-  local slots = {}
-  for i = 0, W - 1 do slots[i + 1] = math.floor(i / R) end
-  local of_slot = primitives.constant(pos.graph, { W }, slots)
+  local of_slot = primitives.filled(pos.graph, W, function(i) return math.floor(i / R) end)
   local ends = (full * o.chunk):eq(pos + 1)
   local here = (ends * of_slot:eq((full - 1):maximum(0):mod(kept))):reshape(B, 1, W, 1, 1)
   local empty = pos:eq(0):reshape(B, 1, 1, 1, 1)

@@ -5,6 +5,7 @@ local op_binding = require "mneme.tensor.op_binding"
 local errors = require "mneme.base.errors"
 local plan = require "mneme.tensor.plan"
 local primitives = require "mneme.portable.primitives"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 
 local step_graph = {}
@@ -24,9 +25,8 @@ local function record(f)
     if made[key] or calls.leaves[key] then return end
     calls.leaves[key] = { shape = t:shape(), learned = t:wants_grad() }
     if calls.leaves[key].learned then return end
-    local values, data = {}, t:data()
-    for i = 1, t:size() do values[i] = tonumber(data[i - 1]) end
-    calls.leaves[key].values = values
+    local data = t:data()
+    calls.leaves[key].values = tables.filled(t:size(), function(i) return tonumber(data[i - 1]) end)
   end
   local function note(name, signature, given, options, out)
     local call = { op = name, signature = signature, given = {}, options = {}, out = {}, where = errors.position() }
@@ -62,11 +62,10 @@ local function normalised(agent, x)
   local n = agent.normaliser
   if not n or not n.norm_obs then return x end
   local shift, scale, touched = n:scales()
-  local size, bound = #shift, {}
+  local size = #shift
   local y = (x:reshape(x.shape[1], size) - primitives.constant(x.graph, { size }, shift)) / primitives.constant(x.graph, { size }, scale)
   if n.clip_obs > 0 then
-    for k = 1, size do bound[k] = touched[k] and n.clip_obs or 3e38 end
-    local most = primitives.constant(x.graph, { size }, bound)
+    local most = primitives.filled(x.graph, size, function(k) return touched[k + 1] and n.clip_obs or 3e38 end)
     y = y:minimum(most):maximum(-most)
   end
   return y:reshape(x.shape)
@@ -99,11 +98,6 @@ local function windows_of(agent, leaf)
   end
   return at == leaf:size() and list or nil
 end
-local function names_of(windows)
-  local names = {}
-  for i, window in ipairs(windows) do names[i] = window.name end
-  return names
-end
 
 local function graph_of(agent, B)
   local ops, of = lowering(), leaves(agent, B)
@@ -125,8 +119,7 @@ local function graph_of(agent, B)
   values[key] = v:unsqueeze(0)
   local function previous(name, shape, none, about, change)
     v, key = input("previous_" .. name, of.previous[name], shape, about .. " of the step before; where an episode begins it is not read")
-    local begins = { B }
-    for i = 2, #shape do begins[i] = 1 end
+    local begins = tables.filled(#shape, function(i) return i == 1 and B or 1 end)
     values[key] = graph.inputs[2].value:reshape(begins):where(none, change(v)):unsqueeze(0)
   end
   if of.previous and of.previous.action then
@@ -155,7 +148,7 @@ local function graph_of(agent, B)
     elseif not values[k] then
       local leaf, name = calls.leaves[k] or { shape = t:shape(), learned = t:wants_grad() }, parameters[k]
       local windows = not name and leaf.learned and windows_of(agent, t) or nil
-      if windows then name = table.concat(names_of(windows), " ") end
+      if windows then name = table.concat(tables.map(windows, function(window) return window.name end), " ") end
       if name or leaf.learned then
         values[k] = primitives.parameter(graph, name or "unnamed" .. #graph.nodes, leaf.shape, t:data())
         values[k].windows, values[k].tensor = windows, t
@@ -234,9 +227,9 @@ local function folded(graph)
     fixed[v] = v.op ~= "input"
     for _, from in ipairs(v.from) do fixed[v] = fixed[v] and fixed[from] end
     if fixed[v] and #v.from > 0 and v.computed and primitives.product(v.shape) == v.computed:size() then
-      v.op, v.from, v.data, v.list = "constant", {}, nil, {}
       local data = v.computed:data()
-      for i = 1, v.computed:size() do v.list[i] = tonumber(data[i - 1]) end
+      v.op, v.from, v.data = "constant", {}, nil
+      v.list = tables.filled(v.computed:size(), function(i) return tonumber(data[i - 1]) end)
     end
   end
   return pruned(graph)

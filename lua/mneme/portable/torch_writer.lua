@@ -2,6 +2,7 @@
 -- names, for one step and for sequences, and for any number of environments.
 local registry = require "mneme.base.registry"
 local primitives = require "mneme.portable.primitives"
+local tables = require "mneme.base.tables"
 local plan_writer = require "mneme.portable.plan_writer"
 
 local writer = {}
@@ -11,11 +12,7 @@ local binary = { add = "%s + %s", sub = "%s - %s", mul = "%s * %s", div = "%s / 
   minimum = "torch.minimum(%s, %s)", lt = "(%s < %s).to(one)", le = "(%s <= %s).to(one)", eq = "(%s == %s).to(one)", mod = "torch.remainder(%s, %s)" }
 
 local function size(n) return type(n) == "table" and (n[1] == 1 and "B" or n[1] .. " * B") or tostring(n) end
-local function sizes(list)
-  local words = {}
-  for i, n in ipairs(list) do words[i] = size(n) end
-  return table.concat(words, ", ")
-end
+local function sizes(list) return table.concat(tables.map(list, size), ", ") end
 
 local emit = {}
 function emit.unary(v, x) return (unary[v.f] or "torch." .. v.f .. "(%s)"):format(x) end
@@ -104,8 +101,7 @@ function writer.text(graph, about, distribution)
       body[#body + 1] = ("        %s = %s%s"):format(of[v], emit[v.op](v, unpack(from)), v.note and "  # " .. v.note or "")
     end
   end
-  local shape, pieces = {}, {}
-  for i = 2, #graph.inputs[1].value.shape do shape[i - 1] = graph.inputs[1].value.shape[i] end
+  local shape, pieces = { unpack(graph.inputs[1].value.shape, 2) }, {}
   for name in more:gmatch "[%w_]+" do
     for _, one in ipairs(graph.inputs) do if one.name == name then pieces[#pieces + 1] = (" %s [B%s]: %s;"):format(name,
       #one.value.shape > 1 and ", " .. one.value.shape[2] or "", one.about) end end
@@ -120,8 +116,7 @@ function writer.text(graph, about, distribution)
   out[#out + 1] = "        one = next(iter(self.parameters()), torch.zeros(())).new_ones(())"
   for name in ("observation, done" .. more):gmatch "[%w_]+" do out[#out + 1] = ("        %s = %s.to(one)"):format(name, name) end
   out[#out + 1] = table.concat(body, "\n")
-  local results = {}
-  for _, one in ipairs(graph.outputs) do if one.state then results[#results + 1] = ("%q: %s"):format(one.state, of[one.value]) end end
+  local results = tables.map(graph.outputs, function(one) return one.state and ("%q: %s"):format(one.state, of[one.value]) end)
   out[#out + 1] = ("        return %s, %s, {%s}\n\n"):format(of[graph.outputs[1].value], of[graph.outputs[2].value], table.concat(results, ", "))
   for _, list in ipairs { { "PARAMETERS", parameters, "{", "}" }, { "BUFFERS", buffers, "{", "}" }, { "CONSTANTS", constants, "[", "]" },
     { "STATES", states, "{", "}" } } do
