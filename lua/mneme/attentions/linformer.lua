@@ -3,8 +3,9 @@
 local encoder_attention = require "mneme.models.encoder_attention"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local parameter, ops = require("mneme.tensor.random").parameters.new, tensor.ops
 
 return {
   doc = "keys and values projected along the sequence to length k",
@@ -12,20 +13,17 @@ return {
   config = { k = 32, share = false },
   causal = "E and F mix all positions into each key, so position t would see the future",
   build = function(cfg, sizes)
-    local named, leaves, init = {}, {}, nn.init.lecun_normal()
-    for i, name in ipairs(cfg.share and { "e" } or { "e", "f" }) do
-      leaves[i] = tensor.new { shape = { cfg.k, sizes.N }, grad = true }
-      init(leaves[i]:data(), cfg.k, sizes.N)
-      named[i] = { name, leaves[i] }
-    end
-    local e, f = leaves[1], leaves[2] or leaves[1]
+    local named = tables.map(cfg.share and { "e" } or { "e", "f" }, function(name)
+      return { name, parameter({ cfg.k, sizes.N }, nn.init.lecun_normal()) }
+    end)
+    local e, f = named[1][2], named[#named][2]
     -- [B,H,N,D] -> [B,H,k,D]: one product, m times x of all environments and heads side by side
     local function mixed(m, x)
       local s = x:shape()
       if s[3] < sizes.N then m = ops.slice { x = m, axis = 1, from = 0, to = s[3] } end
       return encoder_attention.turned(ops.matmul(encoder_attention.turned(x), encoder_attention.turned(m)))
     end
-    return nn.module({ leaves = leaves, named = named }, function(_, q, k, v)
+    return nn.module({ named = named }, function(_, q, k, v)
       local N = q:shape()[3]
       if N > sizes.N then
         errors.raise(("attention linformer: the sequence has %d tokens, expected at most %d, as e and f have columns"):format(N, sizes.N))

@@ -5,7 +5,7 @@ local encoder_attention = require "mneme.models.encoder_attention"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local parameter, ops = require("mneme.tensor.random").parameters.new, tensor.ops
 
 local scales = { head = true, global = true }
 
@@ -35,12 +35,8 @@ return {
     if not scales[cfg.pinv_scale] then errors.unknown("pinv_scale =", cfg.pinv_scale, { "global", "head" }) end
   end,
   build = function(cfg, sizes)
-    local m, n, named, leaves = cfg.landmarks, cfg.conv_kernel, {}, {}
-    if n > 0 then
-      leaves[1] = tensor.new { shape = { sizes.H, n }, grad = true }
-      nn.init.lecun_normal()(leaves[1]:data(), sizes.H, n)
-      named[1] = { "conv", leaves[1] }
-    end
+    local m, n = cfg.landmarks, cfg.conv_kernel
+    local conv = n > 0 and parameter({ sizes.H, n }, nn.init.lecun_normal())
     local eye = tensor.new { shape = { m, m } }
     for i = 0, m - 1 do eye:data()[i * (m + 1)] = 1 end
     local scale = sizes.D ^ -0.25
@@ -48,7 +44,7 @@ return {
       return (ops.mean { x = ops.reshape(x, { d0 = s[1], d1 = s[2], d2 = m, d3 = s[3] / m, d4 = s[4] }), axis = 3 })
     end
     local function look(q, k) return ops.softmax(ops.matmul(q, encoder_attention.turned(k))) end
-    return nn.module({ leaves = leaves, named = named }, function(_, q, k, v)
+    return nn.module({ named = { conv and { "conv", conv } or nil } }, function(_, q, k, v)
       local s = q:shape()
       if s[3] % m ~= 0 then
         errors.raise(("attention nystromformer: the sequence has %d tokens, expected a multiple of landmarks = %d"):format(s[3], m))
@@ -57,7 +53,7 @@ return {
       local ql, kl = landmarks(q, s), landmarks(k, s)
       local right = ops.matmul(pinv(look(ql, kl), cfg, eye), ops.matmul(look(ql, k), v))
       local y = ops.matmul(look(q, kl), right)
-      return leaves[1] and y + ops.head_conv(v, leaves[1]) or y
+      return conv and y + ops.head_conv(v, conv) or y
     end)
   end,
 }

@@ -9,19 +9,23 @@ function tables.keys(t)
   return keys
 end
 
----The keys of a table: numbers ascending, then texts.
----@param odd fun(key: any) gets a key that is neither
----@return (number|string)[]
+local place = { number = 1, string = 2 }
+
+---The keys of a table: numbers ascending, then texts, then others as texts.
+---@param odd (fun(key: any))? gets a key that is neither a number nor a text
+---@return any[]
 function tables.ordered_keys(t, odd)
-  local numbers, texts = {}, {}
+  local keys = {}
   for key in pairs(t) do
-    local list = type(key) == "number" and numbers or type(key) == "string" and texts
-    if list then list[#list + 1] = key else odd(key) end
+    if odd and not place[type(key)] then odd(key) end
+    keys[#keys + 1] = key
   end
-  table.sort(numbers)
-  table.sort(texts)
-  for _, key in ipairs(texts) do numbers[#numbers + 1] = key end
-  return numbers
+  table.sort(keys, function(a, b)
+    local of_a, of_b = place[type(a)] or 3, place[type(b)] or 3
+    if of_a ~= of_b then return of_a < of_b elseif of_a == 3 then return tostring(a) < tostring(b) end
+    return a < b
+  end)
+  return keys
 end
 
 ---What f gives for each item of a list; items for which it gives nil are left out.

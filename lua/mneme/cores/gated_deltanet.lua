@@ -13,7 +13,7 @@ local ops = require("mneme.tensor.tensor").ops
 
 -- Names q, k .weight [H*K,d], v, g .weight [H*V,d], q_conv, k_conv, v_conv .weight [.,1,W], a, b .weight [H,d], A_log,
 -- dt_bias [H], norm.weight [V], out.weight [d,H*V].
-return fast_weights.core("gated_deltanet", {
+return fast_weights.core {
   doc = "gated delta rule: a matrix with a scalar decay that writes only the error of its prediction (Gated DeltaNet)",
   source = "Yang, Kautz, Hatamizadeh 2024, Gated Delta Networks, arXiv 2412.06464, eq. 10 and figure 1",
   config = { d_head = 64, expand_v = 1, conv_size = 4, norm_eps = 1e-6 },
@@ -32,4 +32,4 @@ return fast_weights.core("gated_deltanet", {
       return s.seen("retrieved", s.carried("C", ops.delta_rule, { q = q, k = k, v = v, write = beta, keep = keep, erase = "after", normalise = 0 }))
     end
   end,
-})
+}

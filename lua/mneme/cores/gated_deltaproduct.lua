@@ -2,7 +2,7 @@
 local fast_weights = require "mneme.models.layers.fast_weights"
 local ops = require("mneme.tensor.tensor").ops
 
-return fast_weights.core("gated_deltaproduct", {
+return fast_weights.core {
   doc = "gated delta rule with several keys a step (Gated DeltaProduct)",
   source = "Siems et al. 2025, DeltaProduct, arXiv 2502.10297; flash-linear-attention, fla/layers/gated_deltaproduct.py",
   equations = [[
@@ -30,4 +30,4 @@ as published: all of it but the residual block and the initial values of product
         write = write, keep = keep, erase = "after", normalise = 0 }))
     end
   end,
-})
+}

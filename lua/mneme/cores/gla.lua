@@ -5,7 +5,7 @@ local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local kept = decays.gla.kept
 
-return fast_weights.core("gla", {
+return fast_weights.core {
   doc = "a matrix whose keys decay at rates of the input, of low rank (GLA)",
   source = "Yang et al. 2024, Gated Linear Attention Transformers, arXiv 2312.06635, section 4; flash-linear-attention, fla/layers/gla.py",
   equations = [[
@@ -30,4 +30,4 @@ as published: all of it but the residual block and the initial values of product
       return fast_weights.sum(s, s.part "q", s.part "k", s.part "v", s.heads(kept(up(down and down(s.x) or s.x)), cfg.n_heads))
     end
   end,
-})
+}

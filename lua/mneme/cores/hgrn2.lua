@@ -7,7 +7,7 @@ local ops = tensor.ops
 
 local SHUT = 10                  -- of bounds' first row: the lower bounds are then e^-10
 
-return fast_weights.core("hgrn2", {
+return fast_weights.core {
   doc = "a matrix that writes what its forget gates let go, with lower bounds that rise with the layers (HGRN2)",
   source = "Qin et al. 2024, HGRN2: Gated Linear RNNs with State Expansion, arXiv 2404.07904; flash-linear-attention, fla/layers/hgrn2.py",
   equations = [[
@@ -67,4 +67,4 @@ as published: all of it but the residual block, the initial values of products, 
       return fast_weights.sum(s, s.part("q"):silu(), k, s.part "v", 1 - k)
     end
   end,
-})
+}

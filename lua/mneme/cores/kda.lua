@@ -3,7 +3,7 @@ local fast_weights = require "mneme.models.layers.fast_weights"
 local nn = require "mneme.tensor.nn"
 local ops = require("mneme.tensor.tensor").ops
 
-return fast_weights.core("kda", {
+return fast_weights.core {
   doc = "gated delta rule whose keys each decay at a rate of the input (Kimi Delta Attention)",
   source = "Kimi Team 2025, Kimi Linear, arXiv 2510.26692, section 3; flash-linear-attention, fla/layers/kda.py",
   equations = [[
@@ -30,4 +30,4 @@ as published: all of it but the residual block and the initial values of product
         out = s.seen("k_out", k * w), back = s.seen("k_back", write) }))
     end
   end,
-})
+}

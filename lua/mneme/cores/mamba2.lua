@@ -4,7 +4,7 @@ local fast_weights = require "mneme.models.layers.fast_weights"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-return fast_weights.core("mamba2", {
+return fast_weights.core {
   doc = "a matrix with a scalar decay whose time step also scales what is written; keys shared by the heads (Mamba-2)",
   source = "Dao and Gu 2024, Transformers are SSMs, arXiv 2405.21060, section 7; state-spaces/mamba, mamba_ssm/modules/mamba2_simple.py",
   equations = [[
@@ -29,4 +29,4 @@ as published: all of it but the residual block and the initial values of product
       return fast_weights.sum(s, s.part("C", 1) * ones, s.part("B", 1) * s.heads(dt, H), x, s.heads(keep, H)) + x * D
     end
   end,
-})
+}

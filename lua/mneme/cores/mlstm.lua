@@ -21,7 +21,6 @@ local function check(cfg)
       errors.raise(("core mlstm: %s = %g, expected a divisor of expand*d_model = %d"):format(key, cfg[key], E), { status = 2 })
     end
   end
-  if cfg.conv_size > 16 then errors.raise(("core mlstm: conv_size = %g, expected at most 16"):format(cfg.conv_size), { status = 2 }) end
 end
 
 local parameter = require("mneme.tensor.random").parameters.new

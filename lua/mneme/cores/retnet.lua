@@ -4,7 +4,7 @@ local gate_start = require "mneme.models.gate_start"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
-return fast_weights.core("retnet", {
+return fast_weights.core {
   doc = "a matrix that decays at a constant rate a head, with rotary positions (RetNet)",
   source = "Sun et al. 2023, Retentive Network, arXiv 2307.08621, section 2; flash-linear-attention, fla/layers/multiscale_retention.py",
   equations = [[
@@ -40,4 +40,4 @@ as published: all of it but the residual block and the initial values of product
       return fast_weights.sum(s, s.turned(s.part "q"), s.turned(s.part "k"), s.part "v", ops.expand_time { x = keep, like = s.x })
     end
   end,
-})
+}

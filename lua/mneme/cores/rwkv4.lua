@@ -3,6 +3,7 @@
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local rwkv = require "mneme.models.rwkv"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
@@ -20,8 +21,7 @@ local function time_mixing(cfg, n)
     decay = rwkv.curve({ d }, function(i) return -5 + 8 * rwkv.along(i, d) ^ (0.7 + 1.3 * up) end),
     first = rwkv.curve({ d }, function(i) return math.log(0.3) + 0.5 * ((i + 1) % 3 - 1) end),
   }
-  local leaves, named = {}, {}
-  for i, name in ipairs { "mix_k", "mix_v", "mix_r", "decay", "first" } do leaves[i], named[i] = p[name], { name, p[name] } end
+  local named = tables.map({ "mix_k", "mix_v", "mix_r", "decay", "first" }, function(name) return { name, p[name] } end)
   local k, v, r, out = rwkv.map(d, d), rwkv.map(d, d, orthogonal(d, d)), rwkv.map(d, d, nil, "sigmoid"), rwkv.map(d, d)
   local children = { { "k", k }, { "v", v }, { "r", r }, { "out", out } }
   local prefix = "layers." .. n .. "."
@@ -41,7 +41,7 @@ local function time_mixing(cfg, n)
   end
   local of_k, of_v, of_decay = { weight = k.weight }, { weight = v.weight, input = 2 }, { bias = p.decay }
   local sensitivities = { sum("p", { of_k, of_v, of_decay }), sum("q", { of_k, of_decay }) }
-  return nn.module({ decays = decays, leaves = leaves, named = named, children = children, sensitivities = sensitivities },
+  return nn.module({ decays = decays, named = named, children = children, sensitivities = sensitivities },
     function(_, z, done, state, new, probe, _, sense)
     local mixed = rwkv.shifter(z, done, state, new, prefix .. "att_x", "current")
     local function seen(name, t) return probe and probe(prefix .. name, t) or t end

@@ -83,7 +83,6 @@ to the next multiple of 64]],
     if cfg.d_model % cfg.n_heads ~= 0 then
       errors.raise(("core slstm_block: n_heads = %g, expected a divisor of d_model = %d"):format(cfg.n_heads, cfg.d_model), { status = 2 })
     end
-    if cfg.conv_size > 16 then errors.raise(("core slstm_block: conv_size = %g, expected at most 16"):format(cfg.conv_size), { status = 2 }) end
     return block.stack(cfg, { start = { m = slstm_cell.LOWEST }, sizes = { D = cfg.d_model, W = cfg.conv_size - 1 }, complexity = { step = "5*L*D" },
       reads = "vector" }, { h = "[B,D]", c = "[B,D]", n = "[B,D]", m = "[B,D]", conv = "[B,W,D]" },
       function(l, prefix) return layer(cfg, l, prefix) end, { norm = nn.layer_norm(cfg.d_model, cfg.ln_eps) })

@@ -297,6 +297,8 @@ local function check_value(name, d, key, value)
   local known, least = known_words(d, key), (d.counts or {})[key] or key:find "^[dn]_" and 1
   if known and not rawget(known, value) then errors.unknown(key .. " =", value, tables.keys(known)) end
   if least and type(value) == "number" then errors.whole("core " .. name, key .. " =", value, least) end
+  local wrong = key == "conv_size" and value > 16 and "at most 16" or key:find "_eps$" and not (value >= 0) and "at least 0"
+  if wrong then errors.raise(("core %s: %s = %g, expected %s"):format(name, key, value, wrong), { status = 2 }) end
 end
 
 local function configure(name, d, given, ignore_unknown)

@@ -3,8 +3,9 @@
 --   e = ln0(embed x);  per layer  e += attn(norm1(e)),  e += ffn(norm2(e));  y = ln_out(e)
 -- State att_x, ffn_x [B,d]: the inputs of attn and ffn at the last step, with which the next step's are mixed.
 local nn = require "mneme.tensor.nn"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local parameter, ops = require("mneme.tensor.random").parameters.new, tensor.ops
 
 local rwkv = {}
 
@@ -13,9 +14,7 @@ local rwkv = {}
 ---A parameter whose number i (from 0) starts at f(i).
 ---@param f fun(i: integer): number
 function rwkv.curve(shape, f)
-  local t = tensor.new { shape = shape, grad = true }
-  for i = 0, t:size() - 1 do t:data()[i] = f(i) end
-  return t
+  return parameter(shape, function(p, rows, cols) for i = 0, rows * cols - 1 do p[i] = f(i) end end)
 end
 
 ---A linear map without bias.
@@ -65,14 +64,14 @@ end
 function rwkv.channel_mixing(cfg, n, options)
   local d, f = cfg.d_model, cfg.d_ffn
   local key, value = rwkv.map(d, f, options.key, "relu"), rwkv.map(f, d)
-  local children, leaves, named = { { "k", key }, { "v", value } }, { options.mix_k }, { { "mix_k", options.mix_k } }
+  local children, named = { { "k", key }, { "v", value } }, { { "mix_k", options.mix_k } }
   local receptance
   if options.mix_r then
     receptance = rwkv.map(d, d, nil, "sigmoid")
-    children[3], leaves[2], named[2] = { "r", receptance }, options.mix_r, { "mix_r", options.mix_r }
+    children[3], named[2] = { "r", receptance }, { "mix_r", options.mix_r }
   end
   local name = "layers." .. n .. ".ffn_x"
-  return nn.module({ children = children, leaves = leaves, named = named }, function(_, z, done, state, new)
+  return nn.module({ children = children, named = named }, function(_, z, done, state, new)
     local mixed = rwkv.shifter(z, done, state, new, name, options.weighs)
     local y = value(ops.square(key(mixed(options.mix_k))))
     return receptance and receptance(mixed(options.mix_r)) * y or y
@@ -82,8 +81,7 @@ end
 ---Group norm of y[T,B,H,V] a head, its gate and, for RWKV-7, the newest value: names weight, bias [H*V].
 function rwkv.group_norm(cfg, init)
   local H, V = cfg.n_heads, cfg.d_head
-  local weight = tensor.new { shape = { H, V }, grad = true }:fill(init)
-  local bias = tensor.new { shape = { H, V }, grad = true }
+  local weight, bias = parameter({ H, V }):fill(init), parameter { H, V }
   local named = { { "weight", tensor.view(weight, 0, { H * V }) }, { "bias", tensor.view(bias, 0, { H * V }) } }
   return nn.module({ leaves = { weight, bias }, named = named }, function(_, args)
     args.weight, args.bias, args.eps = weight, bias, cfg.gn_eps
@@ -132,11 +130,9 @@ function rwkv.build(cfg, parts)
     states[prefix .. "att_x"], states[prefix .. "ffn_x"] = "[B,D]", "[B,D]"
     for name, axes in pairs(parts.states) do states[prefix .. name] = axes end
   end
-  local sizes = { D = d }
-  for letter, size in pairs(parts.sizes or {}) do sizes[letter] = size end
   local module = nn.container { { "embed", embed }, { "ln0", ln0 }, { "layers", nn.container(containers) }, { "ln_out", ln_out } }
   return {
-    module = module, d_out = d, states = states, sizes = sizes, start = parts.start, reads = parts.reads, decays = decays,
+    module = module, d_out = d, states = states, sizes = tables.merged({ D = d }, parts.sizes), start = parts.start, reads = parts.reads, decays = decays,
     sensitivities = sensitivities[1] and sensitivities, no_sensitivities = parts.no_sensitivities,
     complexity = { step = parts.complexity },
     cost = parts.lanes and function()

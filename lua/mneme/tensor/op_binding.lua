@@ -116,17 +116,6 @@ function binding.keep_body(entry)
   end
 end
 
----The keys of a table in a fixed order.
-function binding.sorted(t)
-  local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = key end
-  table.sort(keys, function(a, b)
-    if type(a) == type(b) and type(a) == "number" then return a < b end
-    return tostring(a) < tostring(b)
-  end)
-  return keys
-end
-
 -- ---- numbers in place of tensors ----
 
 local type_buffer, shape_buffer = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)

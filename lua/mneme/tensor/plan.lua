@@ -3,8 +3,9 @@ local ffi = require "ffi"
 local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local op_binding = require "mneme.tensor.op_binding"
+local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local C, ctx, check, sorted = engine.C, engine.ctx, engine.check, op_binding.sorted
+local C, ctx, check, sorted = engine.C, engine.ctx, engine.check, tables.ordered_keys
 
 ---@class Plan
 ---@field by_rows boolean? only rows() will run it: its first call leaves to them what they compute

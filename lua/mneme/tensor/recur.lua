@@ -6,7 +6,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local C, ctx, check, ops, sorted = engine.C, engine.ctx, engine.check, tensor.ops, op_binding.sorted
+local C, ctx, check, ops, sorted = engine.C, engine.ctx, engine.check, tensor.ops, tables.ordered_keys
 
 -- ---- structures: a tensor, or a table of such by any keys ----
 

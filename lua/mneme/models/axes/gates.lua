@@ -4,7 +4,7 @@ local feature_maps = require "mneme.models.axes.feature_maps"
 local nn = require "mneme.tensor.nn"
 local tables = require "mneme.base.tables"
 local tensor = require "mneme.tensor.tensor"
-local ops = tensor.ops
+local parameter, ops = require("mneme.tensor.random").parameters.new, tensor.ops
 
 local gates = {}
 
@@ -28,14 +28,10 @@ function gates.times(factor, x) return factor and ("%s*%s"):format(factor, x) or
 
 -- Gates that do not depend on the input: write (B, G) and keep 1 - (B G^T)*(B' G'^T).
 local function mega(cfg, K)
-  local H, named, leaves = cfg.n_heads, {}, {}
-  local m = nn.module { named = named, leaves = leaves }
-  for i, name in ipairs { "beta", "beta_damp", "gamma", "gamma_damp" } do
-    local n = i <= 2 and cfg.d_head or K
-    local p = tensor.new { shape = { H, n }, grad = true }
-    nn.init.normal(0.2)(p:data(), H, n)
-    named[i], leaves[i], m[name] = { name, p }, p, p
-  end
+  local m = nn.module { named = tables.map({ "beta", "beta_damp", "gamma", "gamma_damp" }, function(name, i)
+    return { name, parameter({ cfg.n_heads, i <= 2 and cfg.d_head or K }, nn.init.normal(0.2)) }
+  end) }
+  for _, entry in ipairs(m.named) do m[entry[1]] = entry[2] end
   return m
 end
 

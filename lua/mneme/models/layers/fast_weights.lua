@@ -5,7 +5,6 @@
 -- Weights start with variance 1/d, biases at 0, no other biases.  The published codes scale y by 1/sqrt(d_head), which the norm undoes but for its
 -- epsilon: `scaled` scales that.
 local block = require "mneme.models.block"
-local errors = require "mneme.base.errors"
 local gate_start = require "mneme.models.gate_start"
 local nn = require "mneme.tensor.nn"
 local tables = require "mneme.base.tables"
@@ -241,19 +240,7 @@ local function attention(cfg, n, prefix, spec, K, V, shared)
   end), decays, spec.credit and credit_of(spec, cfg, K, V, own, n, shared, inward, at)
 end
 
-local function check(name, cfg)
-  if cfg.conv_size and cfg.conv_size > 16 then
-    errors.raise(("core %s: conv_size = %g, expected at most 16"):format(name, cfg.conv_size), { status = 2 })
-  end
-  for _, key in ipairs { "norm_eps", "rms_eps", "ln_eps" } do
-    if cfg[key] and not (cfg[key] >= 0) then
-      errors.raise(("core %s: %s = %g, expected at least 0"):format(name, key, cfg[key]), { status = 2 })
-    end
-  end
-end
-
-local function build(name, spec, cfg)
-  check(name, cfg)
+local function build(spec, cfg)
   local K, V = cfg.d_head, cfg.d_head * (cfg.expand_v or 1)
   if spec.sizes then K, V = spec.sizes(cfg) end
   local D, conv = rows_of(spec.parts(cfg)), cfg.conv_size
@@ -273,13 +260,13 @@ end
 ---A core's file from what is its own.
 ---@param spec FastWeights with doc, source, equations?, config
 ---@return table definition as core.lua wants it
-function fast_weights.core(name, spec)
+function fast_weights.core(spec)
   local config = tables.merged({ d_in = 16, d_model = 128, n_layers = 4, n_heads = 4, d_ffn = 128, rms_eps = 1e-5, flow = "residual", embed_act = "relu",
     ln_eps = 1e-6, remember = "published", reset = true }, spec.config)
   local counts = spec.counts or {}
   for key, least in pairs { expand_v = 1, conv_size = 2, gate_rank = 1, decay_rank = 1 } do if config[key] then counts[key] = counts[key] or least end end
   return { doc = spec.doc, source = spec.source, checked = "an independent program", equations = spec.equations, config = config, counts = counts,
-    build = function(cfg) return build(name, spec, cfg) end }
+    build = function(cfg) return build(spec, cfg) end }
 end
 
 return fast_weights
