@@ -4,8 +4,7 @@ local encoder_attention = require "mneme.models.encoder_attention"
 local errors = require "mneme.base.errors"
 local nn = require "mneme.tensor.nn"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
-local parameter, ops = require("mneme.tensor.random").parameters.new, tensor.ops
+local parameter, ops = require("mneme.tensor.random").parameters.new, require("mneme.tensor.tensor").ops
 
 return {
   doc = "keys and values projected along the sequence to length k",

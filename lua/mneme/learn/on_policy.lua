@@ -82,9 +82,16 @@ end
 ---@return table<string, Tensor> state
 ---@return Tensor core_output
 function OnPolicy:forward(x, resets, state, probe, previous)
-  if self.agent:acts_apart() then return tensor.off_tape(self.agent.act, self.agent, x, resets, state, probe, previous) end
+  if self.agent:acts_apart() then return self:forward_again(x, resets, state, probe, previous) end
   return self.agent:act(x, resets, state, probe, previous)
 end
+
+---The same without a tape, for learners whose updates run the sequences again.
+---@return Tensor logits
+---@return Tensor values
+---@return table<string, Tensor> state
+---@return Tensor core_output
+function OnPolicy:forward_again(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
 
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
 local function piece_of(self, first, rows)

@@ -11,12 +11,14 @@ local format = require("mneme.base.lazy") "mneme.base.format"
 local plan = require "mneme.tensor.plan"
 local ranks = require "mneme.tensor.ranks"
 local minibatches = require "mneme.learn.minibatches"
+local on_policy = require "mneme.learn.on_policy"
 local tensor = require "mneme.tensor.tensor"
 local ops = tensor.ops
 
 ---@class PPO: OnPolicy
 ---@field losses table<string, number> of the last update, as CleanRL logs them
 local PPO = {
+  forward = on_policy.forward_again,
   doc = "proximal policy optimisation in minibatches of whole sequences", source = "Schulman et al. 2017; details of CleanRL",
   objective = [[
 Each step of Adam minimises, over a minibatch of whole sequences,
@@ -36,13 +38,6 @@ ratio is, unless the settings say otherwise.]],
     clip = 0.2, clip_values = true, normalise_advantages = true, target_kl = 0,
   },
 }
-
----Acting keeps nothing for a backward pass: updates run the sequences again.
----@return Tensor logits
----@return Tensor values
----@return table<string, Tensor> state
----@return Tensor core_output
-function PPO:forward(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
 
 -- What the rollout says of its own actions, [T,B] each.
 local function look(self)

@@ -20,7 +20,7 @@ local window, ops = rollout_batch.window, tensor.ops
 local PQN = {
   doc = "Q-learning in parallel environments, lambda returns, no replay and no target network",
   source = "Gallici et al. 2025 (PQN), recurrent as released; lambda: Daley and Amato 2019",
-  acts = "values", optimiser = "radam", without = { "entropy_coef", "value_coef", "horizon" },
+  acts = "values", forward = on_policy.forward_again, optimiser = "radam", without = { "entropy_coef", "value_coef", "horizon" },
   objective = [[
 Each step of RAdam minimises, over a minibatch of whole sequences,
 
@@ -38,13 +38,6 @@ probability epsilon any.]],
     epsilon_decay = 0.1, layer_norm = true,
   },
 }
-
----Acting keeps nothing for a backward pass: updates run the sequences again.
----@return Tensor q
----@return Tensor values the largest of them
----@return table<string, Tensor> state
----@return Tensor core_output
-function PQN:forward(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
 
 ---The last piece is the next window, whose state it keeps.
 function PQN:piece_length(first)

@@ -2,7 +2,7 @@
 -- x:sum({ 0, 2 }); softmax over any axis.  The ops reduce one axis: several are first made one, by reshaping where they are neighbours,
 -- else moved to the end.
 local errors = require "mneme.base.errors"
-local describe = require("mneme.tensor.op_binding").describe
+local axis_of = require("mneme.tensor.op_binding").axis_of
 
 local BIGGEST = (2 - 2 ^ -23) * 2 ^ 127              -- the largest finite float
 
@@ -46,10 +46,7 @@ return function(M)
   local function sorted(name, axes, n)
     local list, seen = {}, {}
     for i, axis in ipairs(axes) do
-      if type(axis) ~= "number" or axis % 1 ~= 0 or axis < -n or axis >= n then
-        errors.raise(("%s: axis = %s in a list, expected a whole number from %d to %d"):format(name, describe(axis), -n, n - 1))
-      end
-      list[i] = axis % n
+      list[i] = axis_of(name, axis, n, nil, "axis in a list")
       if seen[list[i]] then errors.raise(("%s: axis %d twice"):format(name, list[i])) end
       seen[list[i]] = true
     end
@@ -122,16 +119,13 @@ return function(M)
 
   -- ---- ops along the last axis, along any ----
 
-  -- The axis of a call, from 0; the last if none is given.
-  local function axis_of(name, axis, n) return axis == nil and n - 1 or sorted(name, { axis }, n)[1] end
-
   for _, name in ipairs { "softmax", "log_softmax" } do
     local op = ops[name]
     functions[name] = function(x, axis)
       if type(x) == "table" then x, axis = x.x, x.axis end
       if axis == nil or not M.is(x) then return op(x) end
       local n = #x:shape()
-      axis = axis_of(name, axis, n)
+      axis = axis_of(name, axis, n, -1)
       if axis == n - 1 then return op(x) end
       return ops.transpose(op(ops.transpose(x, axis, n - 1)), axis, n - 1)
     end
@@ -146,7 +140,7 @@ return function(M)
     if type(x) == "table" then x, axis, keepdim = x.x, x.axis, x.keepdim end
     if not M.is(x) or (axis == nil and not keepdim) then return ops.logsumexp(x) end
     local n = #x:shape()
-    local x1, _, kept = merged(x, sorted("logsumexp", type(axis) == "table" and axis or { axis_of("logsumexp", axis, n) }, n), true)
+    local x1, _, kept = merged(x, sorted("logsumexp", type(axis) == "table" and axis or { axis_of("logsumexp", axis, n, -1) }, n), true)
     local y = ops.logsumexp(x1)
     return keepdim and ops.reshape(y, kept) or y
   end

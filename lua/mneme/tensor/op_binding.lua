@@ -116,6 +116,15 @@ function binding.keep_body(entry)
   end
 end
 
+---An axis of n, counted from 0; nil: the default.
+function binding.axis_of(name, axis, n, default, what)
+  if axis == nil then axis = default end
+  if type(axis) ~= "number" or axis % 1 ~= 0 or axis < -n or axis >= n then
+    errors.raise(("%s: %s is %s, expected a whole number from %d to %d"):format(name, what or "axis", binding.describe(axis), -n, n - 1))
+  end
+  return axis < 0 and axis + n or axis
+end
+
 -- ---- numbers in place of tensors ----
 
 local type_buffer, shape_buffer = ffi.new "int[1]", ffi.new("int[?]", C.MN_AXES)

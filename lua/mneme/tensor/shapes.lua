@@ -3,7 +3,8 @@
 -- other index and all axes count from 0, as in torch, from the end if negative.
 local errors = require "mneme.base.errors"
 local engine = require "mneme.base.engine"
-local describe = require("mneme.tensor.op_binding").describe
+local op_binding = require "mneme.tensor.op_binding"
+local axis_of, describe = op_binding.axis_of, op_binding.describe
 local product = require("mneme.base.tables").product
 
 ---@param M table tensor.lua's
@@ -20,15 +21,6 @@ return function(M)
   local function shape_of(name, x)
     need_tensor(name, "x", x)
     return x:shape()
-  end
-
-  -- An axis of n, counted from 0; nil: the default.
-  local function axis_of(name, axis, n, default, what)
-    if axis == nil then axis = default end
-    if type(axis) ~= "number" or axis % 1 ~= 0 or axis < -n or axis >= n then
-      errors.raise(("%s: %s is %s, expected a whole number from %d to %d"):format(name, what or "axis", describe(axis), -n, n - 1))
-    end
-    return axis < 0 and axis + n or axis
   end
 
   local function is_count(n) return type(n) == "number" and n >= 1 and n < 2 ^ 31 and n % 1 == 0 end

@@ -3,8 +3,7 @@
 local feature_maps = require "mneme.models.axes.feature_maps"
 local nn = require "mneme.tensor.nn"
 local tables = require "mneme.base.tables"
-local tensor = require "mneme.tensor.tensor"
-local parameter, ops = require("mneme.tensor.random").parameters.new, tensor.ops
+local parameter, ops = require("mneme.tensor.random").parameters.new, require("mneme.tensor.tensor").ops
 
 local gates = {}
 
