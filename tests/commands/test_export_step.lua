@@ -240,6 +240,11 @@ t.test("mneme export writes every form of a run; an op that is not known is name
     said(("export own to=2-own.%s"):format(ending))
     t.ok(#files.read(("%s/2-own.%s"):format(dir, ending)) > 1000, ending)
   end
+  shell.run(dir, [[mkdir odd; cp -r own "$(printf 'odd/u\\377*')"]])
+  for _, ending in ipairs { "py", "h", "json" } do
+    said(("export odd/u* to=odd.%s"):format(ending))
+    t.eq(files.read(("%s/odd.%s"):format(dir, ending)):match "[\128-\255]", nil, ending .. ": bytes that no reader takes for text")
+  end
   if shell.has "gcc" then
     local text, status = shell.run(dir, "gcc -std=c99 -Wall -Wextra -pedantic -Werror -x c -fsyntax-only 2-own.h")
     t.eq(status, 0, text)

@@ -12,7 +12,7 @@ local function sizes(shape) return #shape > 0 and table.concat(shape, ",") or "1
 
 -- What a file says of its agent, line by line.
 local function described(agent, env, about)
-  local lines = { about, ("core %s on %s"):format(agent.core.name, env.id) }
+  local lines = { require("mneme.base.terminal").plain(about, true), ("core %s on %s"):format(agent.core.name, env.id) }
   local space = env.observation_space
   lines[#lines + 1] = ("observation: %s [%s]"):format(space.dtype or "f32", sizes(space.shape))
   for _, part in ipairs(space.parts or {}) do
