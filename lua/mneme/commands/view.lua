@@ -38,7 +38,7 @@ In the window, h lists the keys: f goes to the next failure, i intervenes at the
     { "scene", "the page (mneme list scenes), or a file of one", type = "text", unless = "the environment's", example = "memory" },
     { "wait", "seconds that the panels of a picture or page may compute; they say what is missing then", type = "whole", default = 60 },
     options.web, options.common.size, options.common.theme, options.common.scale }, options.interventions) }
-local MOVIE_FPS, HOLD, WAIT, PREPARE = 10, 15, 60, 0.4
+local MOVIE_FPS, HOLD, WAIT, PREPARE, LONG = 10, 15, 60, 0.4, 2000          -- LONG: steps after which it is said that an episode goes on
 
 local function usage(message, hint) errors.raise(message, { status = 2, where = false, hint = hint or options.usage(view) }) end
 
@@ -171,6 +171,9 @@ local function play(shown, o, show)
     local more = shown:forward()
     local over = shown:ended()
     if over then episodes = episodes - 1 end
+    if shown:tick_of(1).step == LONG and not at and #o.list == 0 then
+      terminal.note(("mneme: %s: step %d, and the episode goes on: at=%d ends at this step"):format(o.out, LONG, LONG))
+    end
     local last = not more or (at and shown:tick_of(1).step == at) or (over and episodes <= 0)
     if last and at and shown:tick_of(1).step < at then too_late(at, shown:tick_of(1).step + 1) end
     if more or last then show(last) end
