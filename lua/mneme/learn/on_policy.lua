@@ -86,13 +86,6 @@ function OnPolicy:forward(x, resets, state, probe, previous)
   return self.agent:act(x, resets, state, probe, previous)
 end
 
----The same without a tape, for learners whose updates run the sequences again.
----@return Tensor logits
----@return Tensor values
----@return table<string, Tensor> state
----@return Tensor core_output
-function OnPolicy:forward_again(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
-
 -- Steps first .. first + rows - 1; the last piece also takes the row in whose value the returns end.
 local function piece_of(self, first, rows)
   local piece = { first = first, rows = rows, to = first + rows + (first + rows == self.T and 1 or 0),

@@ -242,6 +242,13 @@ batches.checkpoint = M
 ---@return boolean
 function M:every_step() return self.acts == "values" end
 
+---What acting computes (`forward`), without a tape: for learners whose updates run the sequences again.
+---@return Tensor logits
+---@return Tensor values
+---@return table<string, Tensor> state
+---@return Tensor core_output
+function M:forward_again(...) return tensor.off_tape(self.agent.act, self.agent, ...) end
+
 ---Of a class that acts by Q values: the share of random actions at a step of the training.  It falls along a line from epsilon_start to
 ---epsilon_end, over the share epsilon_decay of the training.
 ---@param step number

@@ -197,7 +197,7 @@ function lowering.longshort_attention(x, o, c)
   -- the chunk that ends here, of this row and the J - 1 before it
   local function of_chunk(memory, slots, now)                                      -- [B,J,...]
     if J == 1 then return now end
-    local at = (pos - primitives.filled(pos.graph, J - 1, function(i) return J - 1 - i end) + 4 * slots * J):mod(slots)                 -- [B,J-1], before this row
+    local at = (pos - primitives.filled(pos.graph, J - 1, function(i) return J - 1 - i end) + 4 * slots * J):mod(slots)   -- [B,J-1], before this row
     local picked = at:unsqueeze(-1):eq(primitives.range(pos.graph, slots)):matmul(memory:reshape(B, slots, -1))   -- [B,J-1,...]
     return primitives.concat({ picked, now }, 1)
   end
