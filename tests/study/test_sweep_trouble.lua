@@ -57,14 +57,18 @@ t.test("a damaged study.json is named; without it the sweep finds its runs again
   t.eq(finished "there", 3)
 end)
 
-t.test("a series with a number that is none ends its run, as such a number does", function()
-  files.write(path "series.lua", { [[
+t.test("a number or a series that statistics cannot count with ends its run with the function's line, and so does os.exit", function()
+  for i, case in ipairs { { "return { score = 1, line = { x = { 1, 2 }, y = { 1, 0 / 0 } } }", "number 2 of the series line is %-?nan, expected a" },
+    { "return { score = 1e300 }", "score = 1e%+300, expected a finite number of at most 1e100" }, { "return { score = 1 / 0 }", "score = inf" },
+    { "os.exit(0)", "os.exit%(0%) in the midst of the work" } } do
+    files.write(path "series.lua", { ([[
 return require("mneme").study { title = "series", settings = { steps = 1 }, seeds = 1,
-  run = function() return { score = 1, line = { x = { 1, 2 }, y = { 1, 0 / 0 } } } end }
-]] })
-  local said, status = shell.mneme(here, "sweep series.lua estimate=0 attempts=1 run=series")
-  t.eq(status, 1) t.ok(said:find "number 2 of the series line is %-?nan, expected a finite number", said)
-  t.eq(study_folder.load(path "series").runs[1].status, "failed")
+  run = function() %s end }
+]]):format(case[1]) })
+    local said, status = shell.mneme(here, "sweep series.lua estimate=0 attempts=1 run=series" .. i)
+    t.eq(status, 1) t.ok(said:find("series.lua:2: .-" .. case[2]), said)
+    t.eq(study_folder.load(path("series" .. i)).runs[1].status, "failed")
+  end
 end)
 
 t.test("a run that trains an agent gives numbers of its own, with every learner: the training is the run", function()

@@ -141,7 +141,7 @@ function errors.stop(status)
   error(setmetatable({ message = message, status = status, silent = true }, Error), 0)
 end
 
-local at_work = { envs = true, learn = true, models = true, tensor = true, insight = true }          -- rooms whose callers wait for what they give
+local at_work = { envs = true, learn = true, models = true, tensor = true, insight = true, lab = true }          -- rooms whose callers wait for what they give
 
 ---os.exit of users' files: where a room calls them, it would end a training or an evaluation half-way as if all were well.
 function errors.exit(...)

@@ -166,11 +166,15 @@ end
 
 local function is_series(v) return type(v) == "table" and type(v.x) == "table" and type(v.y) == "table" end
 
--- Every number that a run function gives must be one.
-local function check_result(result)
+-- What a function of a study gives of its argument: every number must be one.
+local function result_of(f, argument)
+  local result = f(argument)
   if type(result) ~= "table" then errors.raise(("study: run gave a %s, expected a table of named numbers"):format(type(result))) end
   local function need(what, v)
-    if type(v) ~= "number" or v - v ~= 0 then errors.diverged(("study: %s %s, expected a finite number"):format(what, tostring(v))) end
+    if type(v) ~= "number" or not (math.abs(v) <= 1e100) then          -- what statistics count with
+      local at_most = type(v) == "number" and v - v == 0 and " of at most 1e100" or ""
+      errors.raise(("study: %s %s, expected a finite number%s"):format(what, tostring(v), at_most), { status = 3, where = errors.position_of(f) })
+    end
   end
   for name, value in pairs(result) do
     for _, list in ipairs(is_series(value) and { value.x, value.y } or {}) do
@@ -247,11 +251,11 @@ function study.new(spec)
   end
   if spec.of then
     local result = registry.load(script.locate(spec.of))()
-    for name, value in pairs(spec.measure and check_result(spec.measure(result.path)) or {}) do result[name] = value end
+    for name, value in pairs(spec.measure and result_of(spec.measure, result.path) or {}) do result[name] = value end
     return trained(result)
   end
   local cfg = config.new(declared(spec), spec.about)
-  local result = check_result(spec.run(cfg))
+  local result = result_of(spec.run, cfg)
   result.path = result.path or type(config.opened) == "string" and config.opened or nil         -- it trained, and gives numbers of its own
   if result.path then return trained(result) end
   local unsized = default_core_size.idle(cfg.core)
