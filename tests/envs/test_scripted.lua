@@ -103,7 +103,8 @@ t.test("what the file of an environment declares wrongly is told with the file's
     t.ok(not ok, text)
     return why.where
   end
-  for _, text in ipairs { "return { THE observation = 1, actions = 2 }", "return { THE observation = { 1 }, actions = 0 }", "return { THE observation = { 1 } }",
+  for _, text in ipairs { "return { THE observation = 1, actions = 2 }", "return { THE observation = { 1 }, actions = 0 }",
+    "return { THE observation = { 1 } }",
     "return { THE observation = { 1 }, actions = 2, acitons = 2 }", "return { observation = { 1 }, actions = 2 }", "return function() return { THE } end",
     "return { THE observation = { 1 }, actions = 2, chance = 2 }", "return { THE observation = { 1 }, actions = 2, draw = 3 }" } do
     t.eq(position(text), path .. ":2")

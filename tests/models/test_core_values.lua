@@ -369,7 +369,7 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
           d_out = 3,
           states = { h = "[B,D]" },
           sizes = { D = 3 },
-          forward = function(x, done, state) return map(x), { h = state.h } end,
+          forward = function(x, done, state, probe) return map(x), { h = state.h } end,
         }
       end,
     }]]
@@ -379,7 +379,7 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
     f:write((file:gsub(from:gsub("%p", "%%%0"), (to:gsub("%%", "%%%%")))))
     f:close()
     package.loaded["mneme.models.cores"] = nil             -- which keeps files that it has read
-    return require "mneme.models.cores".new(path)(x)
+    return require "mneme.models.cores".new(path)(x, nil, nil, function(_, seen) return seen end)
   end
   t.eq(table.concat(with_line("", ""):shape(), ","), "2,1,3")
   for _, case in ipairs {
@@ -389,7 +389,10 @@ t.test("what a core's file leaves out, or gives in another shape, is named", fun
     { ", { h = state.h }", "", "forward gave nothing as state h, expected %[1,3%]" },
     { "{ h = state.h }", "{}", "forward gave nothing as state h" },
     { "d_out = 3", "d_out = 5", "forward gave %[2,1,3%] as y, %[T,B,d_out%], expected %[2,1,5%]" },
-    { "config = { d_in = 4 },", "config = { d_model = 4 },", "a core file returns { doc = " }, { "{ h = state.h }", "{ h = map(x) }", "forward gave %[2,1,3%] as state h" },
+    { "config = { d_in = 4 },", "config = { d_model = 4 },", "a core file returns { doc = " },
+    { "{ h = state.h }", "{ h = map(x) }", "forward gave %[2,1,3%] as state h" },
+    { "return map(x)", "if probe then probe(3, x) end return map(x)", "a probe was given a number and a tensor, expected a name" },
+    { "return map(x)", "if probe then probe('h', 3) end return map(x)", "a probe was given a string and a number, expected a name" },
     { "map(x), { h", "3, { h", "forward gave a number as y" }, { "sizes = { D = 3 },", "sizes = { D = '3' },", "sizes.D = 3, expected a whole number" },
     { '"[B,D]"', "3", "state h is a number, expected its axes" }, { "d_out = 3,", "d_out = 3, start = { q = 1 },", "start has q, expected one of its states" },
     { "cfg.d_in, 3", "cfg.d_in, cfg.width", "nn.linear: d_out is nil, expected a whole number" },

@@ -179,7 +179,7 @@ end)
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
   attentions = 357, base = 3744, commands = 6059, cores = 2026, datasets = 351, envs = 3075, episodes = 4807, figures = 1638, learn = 3546,
-  learners = 741, measure = 2063, models = 6567, portable = 2014, reports = 1930, runs = 2821, search = 291, stats = 1290, study = 4293,
+  learners = 741, measure = 2063, models = 6573, portable = 2014, reports = 1930, runs = 2821, search = 291, stats = 1290, study = 4293,
   tensor = 4771, view = 3461, scenes = 2285, experiments = 2383,
 }
 t.test("no room has more lines than its budget", function()

@@ -61,7 +61,7 @@ local function compare(c, resets, draws)
     if what and not draws() then errors.raise(("core %s: %s: %s"):format(c.name, text, what), { where = errors.position_of(c.forward), hint = hint }) end
   end
   local x, start = contract_rig.normal({ T, B, c.config.d_in }, 1), contract_rig.warm(c, B)
-  local undisturbed, other = course(x, nil, start), tensor.keep(x)
+  local undisturbed, other = course(x, nil, start, function(_, seen) return seen end), tensor.keep(x)
   local function step_by_step(sequence, done)
     if c.claims.steps ~= "exact" then return end
     local state, hint = start, "what a step needs of the steps before belongs into the state; mneme check core=FILE.lua checks the rest"

@@ -77,7 +77,13 @@ local function call(self, x, done, state, probe, acting)
     for name in pairs(state) do if not self.states[name] then refuse("the state has an unexpected '%s'", name) end end
   end
   if probe ~= nil and type(probe) ~= "function" then refuse("the probe is a %s, expected a function(name, tensor)", type(probe)) end
-  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe, not state, acting, self.sense)
+  local function probed(name, t)
+    if type(name) ~= "string" or not tensor.is(t) then
+      errors.raise(("%s: a probe was given a %s and a %s, expected a name and a tensor"):format(self.name, type(name), tensor.is(t) and "tensor" or type(t)))
+    end
+    return probe(name, t)
+  end
+  local y, after = self.forward(x, done, state or self:initial(shape[2]), probe and probed, not state, acting, self.sense)
   local function compare(what, value, want)
     local got = tensor.is(value) and ("[%s]"):format(table.concat(value:shape(), ",")) or value == nil and "nothing" or "a " .. type(value)
     want = ("[%s]"):format(table.concat(want, ","))
