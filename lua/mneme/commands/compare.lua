@@ -305,8 +305,7 @@ function compare.text(paths, o)
   local list, out = {}, {}
   o = o or {}
   for _, path in ipairs(paths) do runs_of(path, list) end
-  local groups, envs = group(list), {}
-  for _, r in ipairs(list) do envs[setting_types.show(r.env)] = true end
+  local groups, envs = group(list), tables.set(tables.map(list, function(r) return setting_types.show(r.env) end))
   local names = names_of(groups, o.all)
   if #names == 0 and #names_of(groups, true) == 0 then errors.fail("compare: none of these runs has logged anything yet") end
   local by = choose(o, names, groups)

@@ -361,8 +361,7 @@ function Job:map()
       if moved then cells[r][c] = { moved = moved, clear = moved >= contributions.LITTLE } end
     end
   end
-  local steps = {}
-  for c, i in ipairs(self.columns) do steps[c] = i - 1 end
+  local steps = tables.map(self.columns, function(i) return i - 1 end)
   local how = self.from and ("as if step %d had not been observed"):format(self.from - 1) or self.env and "swapped with an episode of another cue" or "erased"
   local map = map_display.new { name = "contribution", title = "contribution of each part of the memory", at = "before step", value = "of the policy moved",
     key = "moved", alone = "moves this policy", floor = 1, percent = true, rows = self.rows, steps = steps, cells = cells,

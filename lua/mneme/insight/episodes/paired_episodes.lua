@@ -3,14 +3,13 @@ local C = require("mneme.base.engine").C
 local errors = require "mneme.base.errors"
 local episode_arrays = require "mneme.insight.episodes.episode_arrays"
 local interventions = require "mneme.insight.episodes.interventions"
+local tables = require "mneme.base.tables"
 
 local paired_episodes = {}
 
 -- The interventions of a list in words.
 local function texts_of(list)
-  local texts = {}
-  for i, spec in ipairs(list.specs) do texts[i] = ("%s at step %d"):format(interventions.text(spec), spec.at) end
-  return table.concat(texts, ", ")
+  return table.concat(tables.map(list.specs, function(spec) return ("%s at step %d"):format(interventions.text(spec), spec.at) end), ", ")
 end
 
 ---One whole episode in every environment.

@@ -12,6 +12,7 @@ local plan = require "mneme.tensor.plan"
 local run_folder = require "mneme.runs.run_folder"
 local tensor = require "mneme.tensor.tensor"
 local stored_parameters = require "mneme.learn.stored_parameters"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 local ops = tensor.ops
 
@@ -284,11 +285,7 @@ end
 
 -- The memory of one environment's agent: name -> array.
 local function memory(self, b)
-  local list = {}
-  for name, about in pairs(self.memory) do
-    list[name] = { shape = about.shape, dims = about.dims, values = self.readers[name](b) }
-  end
-  return list
+  return tables.each(self.memory, function(about, name) return { shape = about.shape, dims = about.dims, values = self.readers[name](b) } end)
 end
 
 -- The probes of one environment at this row, of [rows,B,...] each, or [1,B,...] of the newest row alone.
@@ -445,8 +442,7 @@ function stepper.from_run(folder, options)
   end
   if not about.env or not about.core then errors.fail(folder .. ": config.json names no environment and core") end
   local env, agent
-  local settings = { num_envs = options.num_envs or 1, seed = options.seed or 1 }
-  for key, value in pairs(options.settings or {}) do settings[key] = value end
+  local settings = tables.merged({ num_envs = options.num_envs or 1, seed = options.seed or 1 }, options.settings)
   if not about.env_of_script and not agents.of_script(about) then
     local another = false                        -- an environment's own time limit is that of its other settings, too
     for key in pairs(options.settings or {}) do another = another or key ~= "num_envs" and key ~= "seed" and key ~= "time_limit" end

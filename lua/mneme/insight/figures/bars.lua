@@ -3,24 +3,11 @@
 local axes = require "mneme.insight.figures.axes"
 local figure_style = require "mneme.insight.figures.figure_style"
 local format = require "mneme.base.format"
+local tables = require "mneme.base.tables"
 local text = require "mneme.insight.figures.text"
 
 local bars = {}
 local ROW, LETTERS, SIZE, BOLD = 20, 13, figure_style.SMALL, figure_style.BOLD * figure_style.SMALL
-
--- Bars by group, in the order in which groups first appear.
-local function groups_of(fig)
-  local groups, by_name = {}, {}
-  for _, bar in ipairs(fig.bars) do
-    local key = bar.group or ""
-    if not by_name[key] then
-      by_name[key] = { name = bar.group, bars = {} }
-      groups[#groups + 1] = by_name[key]
-    end
-    table.insert(by_name[key].bars, bar)
-  end
-  return groups
-end
 
 -- Is the interval of a bar drawn, besides its seeds?
 local function told(bar) return #(bar.seeds or {}) >= figure_style.FEW or #(bar.seeds or {}) < 2 end
@@ -72,10 +59,9 @@ end
 
 -- Names of references above their lines, on as many levels as keep them apart.
 local function place_references(fig, s, width)
-  local list, levels = {}, {}
-  for i, r in ipairs(fig.references or {}) do
-    list[i] = { name = ("%s %s"):format(r.name, format.short(r.y, fig.y.unit)), at = s.at(r.y) }
-  end
+  local levels, list = {}, tables.map(fig.references or {}, function(r)
+    return { name = ("%s %s"):format(r.name, format.short(r.y, fig.y.unit)), at = s.at(r.y) }
+  end)
   table.sort(list, function(a, b) return a.at < b.at end)
   for _, r in ipairs(list) do
     r.lines = text.wrap(r.name, width, SIZE)
@@ -122,8 +108,9 @@ end
 
 ---Draw it.
 function bars.draw(paper, fig, y0, narrow)
-  local groups, styles, fills = groups_of(fig), figure_style.of_items(fig.bars), {}
-  local several = groups[1] and groups[1].name ~= nil
+  local groups = tables.groups(fig.bars, function(bar) return bar.group or "" end, "bars")         -- in the order in which they first appear
+  local styles, fills = figure_style.of_items(fig.bars), {}
+  local several = groups[1] and groups[1].name ~= ""
   local values, widest = {}, 0
   for i, bar in ipairs(fig.bars) do
     fills[bar] = (several or bar.style or figure_style.is_memory(bar.name)) and styles[i].fill or bar.marked and "f2" or "f1"
@@ -140,7 +127,7 @@ function bars.draw(paper, fig, y0, narrow)
   box.y = y0 + above + 4
   local rows, spans, y = {}, {}, box.y + 2             -- what stands where, before lines are drawn below it
   for _, group in ipairs(groups) do
-    if group.name then
+    if group.name ~= "" then
       for _, line in ipairs(text.wrap(text.words(fig.x.label, group.name), paper.width, BOLD)) do
         y = y + LETTERS + 3
         rows[#rows + 1] = { head = line, y = y - 2 }

@@ -4,6 +4,7 @@ local labels = require "mneme.insight.figures.labels"
 local figure_style = require "mneme.insight.figures.figure_style"
 local format = require "mneme.base.format"
 local scale = require "mneme.insight.figures.scale"
+local tables = require "mneme.base.tables"
 local text = require "mneme.insight.figures.text"
 
 local panels = {}
@@ -14,8 +15,7 @@ local LOW = 66
 
 -- Panels by what their lines end at, the largest first: neighbours are alike.
 local function ordered(lines)
-  local list = {}
-  for i, line in ipairs(lines) do list[i] = { line = line, order = i, last = line.y[#line.y] } end
+  local list = tables.map(lines, function(line, i) return { line = line, order = i, last = line.y[#line.y] } end)
   table.sort(list, function(a, b) return a.last ~= b.last and a.last > b.last or a.last == b.last and a.order < b.order end)
   return list
 end
@@ -28,16 +28,10 @@ end
 
 ---The places of a line's points; low: what lies below stands at it.
 function panels.points(xs, ys, x, y, low)
-  local points = {}
-  for i = 1, #xs do points[i] = { x.at(xs[i]), y.at(low and math.max(low, ys[i]) or ys[i]) } end
-  return points
+  return tables.map(xs, function(v, i) return { x.at(v), y.at(low and math.max(low, ys[i]) or ys[i]) } end)
 end
 
-local function moved(points, dx, dy)
-  local list = {}
-  for i, p in ipairs(points) do list[i] = { p[1] + dx, p[2] + dy } end
-  return list
-end
+local function moved(points, dx, dy) return tables.map(points, function(p) return { p[1] + dx, p[2] + dy } end) end
 
 ---Draw the lines of a figure, a panel each.
 ---@param range number[] x0, x1, y0, y1: what is to be seen
@@ -103,8 +97,7 @@ function panels.draw(paper, fig, y0, range, styles, spread)
     top = box_y + high + (first + 2 * columns > #list and 22 or 10)
   end
   top = axes.name_below(paper, fig.x.label, left + (paper.width - left) / 2, top + 9, paper.width - left) - 9
-  local items = {}
-  for i, r in ipairs(fig.references or {}) do items[i] = { name = ("%s %s"):format(r.name, format.short(r.y, fig.y.unit)) } end
+  local items = tables.map(fig.references or {}, function(r) return { name = ("%s %s"):format(r.name, format.short(r.y, fig.y.unit)) } end)
   if #items == 0 then return top + 4 end
   return labels.legend(paper, items, left, top + 2, paper.width - left)
 end

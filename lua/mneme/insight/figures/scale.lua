@@ -1,5 +1,6 @@
 -- scale.lua -- maps values to positions on linear and logarithmic axes, and chooses round ticks.
 local format = require "mneme.base.format"
+local tables = require "mneme.base.tables"
 
 local scale = {}
 
@@ -48,11 +49,7 @@ end
 
 -- The tick labels of log axes, and of linear ones.
 local function labels_of(axis, ticks)
-  if axis.log or #ticks < 2 or axis.ticks then
-    local labels = {}
-    for i, v in ipairs(ticks) do labels[i] = format.short(v, axis.unit) end
-    return labels
-  end
+  if axis.log or #ticks < 2 or axis.ticks then return tables.map(ticks, function(v) return format.short(v, axis.unit) end) end
   return format.row(ticks, ticks[2] - ticks[1], axis.unit)
 end
 

@@ -39,9 +39,8 @@ Job.__index = Job
 
 -- At most n of a list, evenly.
 local function some(list, n)
-  local few = {}
-  for k = 1, math.min(n, #list) do few[k] = list[math.floor((k - 1) * #list / math.min(n, #list)) + 1] end
-  return few
+  n = math.min(n, #list)
+  return tables.filled(n, function(k) return list[math.floor((k - 1) * #list / n) + 1] end)
 end
 
 -- One question for each fact, or entry of a list that varies: { kind, y = answer of each sample or nil, entry, scored = it counts in means }.
@@ -137,8 +136,7 @@ local function read_class(products, n, question, list, learn, l, dice, controls)
 end
 
 local function read_number(products, n, question, list, learn, l, dice, controls)
-  local y = {}
-  for i, s in ipairs(list) do y[i] = question.y[s] end
+  local y = tables.map(list, function(s) return question.y[s] end)
   local found, diagonal, fits = ridge.fit(products, n, list, learn, l, y), ridge.inverse_diagonal(l, learn), 0
   for i = 1, learn do fits = fits - (found.a[i - 1] / diagonal[i - 1]) ^ 2 / learn end          -- as predicted by a fit without this sample
   local p, control = ridge.explained(found.said, y, learn), 0
@@ -275,9 +273,7 @@ local function work(self)
   self.read = 0
   play(self, self.steps[#self.steps], function(step, living)
     if not wanted[step] then return end
-    local truths = {}
-    for i, b in ipairs(living) do truths[i] = p.env:truth(b) end
-    read_step(self, wanted[step], living, truths)
+    read_step(self, wanted[step], living, tables.map(living, function(b) return p.env:truth(b) end))
     self.read = wanted[step]
     self.parts_read = self.read * #self.parts
   end)

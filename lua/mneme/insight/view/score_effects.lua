@@ -1,21 +1,15 @@
 -- score_effects.lua -- which settings of many runs go with their scores: by how much of the scores' spread the runs of one value agree.
 local mean = require("mneme.stats").mean
+local tables = require "mneme.base.tables"
 
 local FEWEST, VALUES = 4, 6                   -- runs; values of a setting: of more numbers, as many ranges
 
 -- Values that are told apart, as groups of runs: a setting of many numbers in ranges of as many runs each.
 local function groups_of(runs, key)
-  local by, list, numbers = {}, {}, true
-  for _, r in ipairs(runs) do
-    local value = r.settings[key]
-    if value ~= nil then
-      if not by[value] then
-        by[value] = { name = value, number = tonumber(value) }
-        list[#list + 1] = by[value]
-        numbers = numbers and by[value].number ~= nil
-      end
-      table.insert(by[value], r.score)
-    end
+  local numbers, list = true, tables.groups(runs, function(r) return r.settings[key] end)
+  for k, of in ipairs(list) do
+    list[k] = tables.map(of.items, function(r) return r.score end)
+    list[k].name, list[k].number, numbers = of.name, tonumber(of.name), numbers and tonumber(of.name) ~= nil
   end
   table.sort(list, function(a, b) if numbers then return a.number < b.number end return a.name < b.name end)
   if #list <= VALUES then return list end
@@ -39,8 +33,7 @@ end
 ---@return table[] effects { name, share = of the spread of scores that lies between the values, groups = { name, mean, n } }, the largest first; none
 ---  of fewer than four runs, of equal scores, or of a setting whose every value has one run
 return function(runs, names)
-  local scores, effects = {}, {}
-  for i, r in ipairs(runs) do scores[i] = r.score end
+  local scores, effects = tables.map(runs, function(r) return r.score end), {}
   local all, spread = #scores > 0 and mean(scores), 0
   for _, x in ipairs(scores) do spread = spread + (x - all) ^ 2 end
   if #runs < FEWEST or spread == 0 then return effects end

@@ -42,8 +42,7 @@ local function asked_figures(study, spec)
   for _, f in ipairs(spec.figures or {}) do
     if f[1] == "curves" and (spec.axes or {})[f.x] then
       for _, group in ipairs(figure_runs.groups(study.runs, f.x)) do
-        local where = { [f.x] = group.name }
-        for axis, label in pairs(f.where or {}) do where[axis] = label end
+        local where = tables.merged({ [f.x] = group.name }, f.where)
         list[#list + 1] = { "curves", y = f.y, by = f.by, where = where, statistic = f.statistic, title = ("%s: %s"):format(group.name, f.title or f.y) }
       end
     else list[#list + 1] = f end
@@ -223,13 +222,6 @@ local function compose(study, source, options)
   return out, opening, made
 end
 
--- Figures by their names.
-local function by_id(made)
-  local all = {}
-  for _, m in ipairs(made) do all[m.id or ""] = m.fig end
-  return all
-end
-
 ---A study as a page.
 ---@param source table { spec = what mn.study was given, report = what is written of it, defaults = the script's settings, flat,
 ---  unsound = what is wrong with the folders, changes = what differs from the runs' code } as known
@@ -239,7 +231,8 @@ end
 ---@return table<string, table> figures by their ids
 function report.page(study, source, options, path)
   local out, opening, list = compose(study, source, options or {})
-  local made = by_id(list)
+  local made = {}
+  for _, m in ipairs(list) do made[m.id or ""] = m.fig end
   if not path then return html.write(out, opening, "Contents"), made end
   local beside = path:gsub("%.%w+$", "-figures")
   if next(made) then files.make_folder(beside) end

@@ -55,8 +55,7 @@ end
 function declaration_file.by(path, core)
   local ok, survey = pcall(script.survey, path, { core })
   if not ok then survey = script.survey(path, {}) end               -- values of an axis have other names than cores
-  local cfg, texts = {}, {}
-  for key, value in pairs(survey.cfg) do cfg[key] = setting_types.to_json(value) end
+  local cfg, texts = tables.each(survey.cfg, setting_types.to_json), {}
   local of = survey.spec and survey.spec.of and script.locate(survey.spec.of)
   local function folder(lua) return lfs.attributes(lua:match "^(.*)/[^/]*$" or ".", "ino") end
   for _, lua in ipairs { path, of } do

@@ -52,10 +52,9 @@ end
 
 -- Series with six digits, as curves have.
 local function rounded(series)
-  local out = {}
-  for name, s in pairs(series or {}) do
-    out[name] = { x = s.x, y = tables.map(s.y, function(y) return type(y) == "number" and short(y) or y end) }
-  end
+  local out = tables.each(series or {}, function(s)
+    return { x = s.x, y = tables.map(s.y, function(y) return type(y) == "number" and short(y) or y end) }
+  end)
   return next(out) and out or nil
 end
 
