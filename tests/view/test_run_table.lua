@@ -136,6 +136,19 @@ t.test("chosen runs have curves, and Enter opens up to four side by side", funct
   t.ok(r.v.note)
 end)
 
+t.test("curves on one axis are of one number, and how many others there are is said", function()
+  local r = shown()
+  local curve = r.v.source.curve
+  r.v.source = setmetatable({ curve = function(path)
+    if path:find "run%-0*[1-3]$" then return { n = 1, x = { 100 }, y = { 1e9 }, of = "charts/episodic_return" } end
+    return curve(path)
+  end }, { __index = r.v.source })
+  for i = 1, 4 do for _, row in ipairs(r.v.rows) do if row.name == ("run-%03d"):format(i) then r.v.chosen[row.path] = true end end end
+  r.paint()
+  t.ok(r.says "1 of 4 log another number" or r.says "3 of 4 log another number")
+  t.eq(r.says "1.0G" and r.says "score while learning", nil)
+end)
+
 t.test("the setting that goes with the score is named first, of the runs that are listed", function()
   local r = shown()
   r.paint()

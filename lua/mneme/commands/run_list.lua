@@ -200,7 +200,7 @@ end
 
 function run_list.source.curve(path)
   local series = metrics_reader.read(path)
-  for _, key in ipairs(results) do if series[key] then return series[key] end end
+  for _, key in ipairs(results) do if series[key] then return setmetatable({ of = key }, { __index = series[key] }) end end
 end
 
 function run_list.source.claims(path)

@@ -27,7 +27,7 @@ end
 ---@param source table { rows = function(folder, words, sort): the rows that a filter's words fit, of how many, and the settings in which they differ;
 ---  columns = { { title, sort } ... };
 ---  cells = function(row): the text of each column; open = function(paths): a viewer of one or several runs side by side;
----  curve = function(path): { n, x, y } of the score, nil: none is logged; claims = function(path): { { text, verdict } ... } of a study }
+---  curve = function(path): { n, x, y, of = its name } of the score, nil: none is logged; claims = function(path): { { text, verdict } ... } of a study }
 ---@return RunTable
 local function new(folder, source)
   local self = setmetatable({ source = source, folders = {}, chosen = {}, claims = {}, filter = "", at = 1, top = 1, period = 1 / 60, dirty = true },
@@ -223,19 +223,22 @@ local function with_curves(self)
 end
 
 local function curves(self, view, box, list)
-  local u, theme, lines, far, least, most = view.unit, view.theme, {}, 0, math.huge, -math.huge
+  local u, theme, lines, far, least, most, what, others = view.unit, view.theme, {}, 0, math.huge, -math.huge, nil, 0
   for k, r in ipairs(list) do
     local ok, s = errors.try(self.source.curve, r.path)
-    if ok and s and s.n > 0 then
+    what = what or ok and s and s.of
+    if ok and s and s.of ~= what then others = others + 1             -- a return is no score: one axis holds one of them
+    elseif ok and s and s.n > 0 then
       lines[#lines + 1] = { s = s, name = r.name, color = theme[COLORS[k]] }
       far = math.max(far, s.x[s.n])
       for i = 1, s.n do least, most = math.min(least, s.y[i]), math.max(most, s.y[i]) end
     end
   end
-  local inner = view:card(box, "score while learning", next(self.chosen) and ("of %d chosen"):format(#list) or "right click or Tab chooses runs")
+  local note = others > 0 and ("%d of %d log another number"):format(others, #list) or next(self.chosen) and ("of %d chosen"):format(#list)
+  local inner = view:card(box, (what == "charts/episodic_return" and "return" or "score") .. " while learning", note or "right click or Tab chooses runs")
   if not lines[1] then return view:say(inner, "none of these runs has logged a score") end
   local unit, word = metrics_reader.unit(far)
-  local margin = math.max((most - least) * 0.06, 1e-3)
+  local margin = require("mneme.base.canvas").margin(least, most)
   local place = view:axes(inner, 0, math.max(far / unit, 1e-3), least - margin, most + margin, word, "")
   for _, line in ipairs(lines) do
     local s, x0, y0 = line.s, nil, nil

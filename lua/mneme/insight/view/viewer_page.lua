@@ -80,12 +80,11 @@ end
 
 -- What the pointer shows on an episode of the strip.
 local function words_for(self, e)
-  local seed, text = self:source().seed, ("episode %d"):format(e.episode)
+  local seed, text, o = self:source().seed, ("episode %d"):format(e.episode), e.outcome
   if seed then text = ("%s, seed %d"):format(text, seed + e.episode) end
-  if not e.outcome then return text .. ": not over" end
+  if not o then return text .. ": not over" end
   return (("%s: %s, return %s, %d step%s%s"):format(text,
-    e.outcome.score and ("score %.2f"):format(e.outcome.score) or "no score",
-    format.short(e.outcome.ret), e.outcome.length, e.outcome.length == 1 and "" or "s",
+    o.score and ("score %.2f"):format(o.score) or "no score", format.short(o.ret), o.length, o.length == 1 and "" or "s",
     e.why and (": %s (%s)"):format(right_actions.reasons[e.why][2], right_actions.reasons[e.why][4]) or ""):gsub("%-(%d)", "−%1"))
 end
 
