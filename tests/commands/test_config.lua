@@ -246,6 +246,7 @@ t.test("a folder that holds a run is refused, and so is a resume of nothing", fu
   t.eq(e.status, 2)
   refused("resume=" .. dir .. "/none", "none: there is no such run")
   refused("resume=/tmp", "/tmp: not a run")
+  for _, path in ipairs { "/", "//", "/.", "/../" } do refused("run=" .. path, "expected a folder of its own") end
   refused("resume=" .. dir .. "/a lr=1", "resume takes every value from .*config.json: 'lr' cannot change")
 end)
 

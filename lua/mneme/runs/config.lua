@@ -107,6 +107,7 @@ local function check_run(cfg, by_user)
   for _, key in ipairs { "run", "steps", "checkpoint_every", "keep_checkpoints", "view" } do
     if by_user[key] then typed[#typed + 1] = { key, cfg[key] } end
   end
+  if by_user.run and cfg.run:find "^/[/.]*$" then errors.usage(("run=%s: expected a folder of its own, since a run is a folder"):format(cfg.run)) end
   if ranks.rank == 0 and by_user.run and cfg.run ~= "" and files.is_file(cfg.run .. "/config.json") then
     errors.usage(cfg.run .. " already holds a run", "resume=" .. cfg.run .. " goes on with it")
   end
