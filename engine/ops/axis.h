@@ -6,6 +6,7 @@
 /* The axis that an option names, counted from the end if negative; -1 with the error. */
 static inline int mn_axis(mn_call *c, const char *op, const char *name, double option,
                           const mn_arg *x) {
+  if (x->ndim == 0) return mn_fail(c->ctx, "%s: %s is %g, and x has no axis: it is one number", op, name, option);
   if (!(option >= -x->ndim && option < x->ndim) || option != (int)option)
     return mn_fail(c->ctx, "%s: %s is %g, expected a whole number from %d to %d", op, name, option,
                    -x->ndim, x->ndim - 1);

@@ -382,6 +382,14 @@ end)
 
 -- ---- errors ----
 
+t.test("an axis of one number without axes is answered with that", function()
+  local one = mn.tensor { shape = {}, data = 3 }
+  for _, name in ipairs { "sum", "max", "argmax", "std", "sort", "cumsum", "flip", "slice", "softmax", "logsumexp", "squeeze", "flatten", "size" } do
+    t.raises(one[name], name .. ": .* is 0, and x has no axis: it is one number", one, 0)
+  end
+  t.raises(one.sum, "sum: axis in a list is %-1, and x has no axis", one, { -1 })
+end)
+
 t.test("wrong calls name axis, sizes and what was expected", function()
   local x, index = places { 3, 4, 5 }, i32 { { 1, 2 } }
   for words, f in pairs {

@@ -180,7 +180,7 @@ end)
 local LINES = {
   attentions = 357, base = 3744, commands = 6058, cores = 2026, datasets = 351, envs = 3075, episodes = 4801, figures = 1615, learn = 3546,
   learners = 741, measure = 2059, models = 6573, portable = 2014, reports = 1923, runs = 2822, search = 291, stats = 1290, study = 4291,
-  tensor = 4771, view = 3456, scenes = 2285, experiments = 2383,
+  tensor = 4770, view = 3456, scenes = 2285, experiments = 2383,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)

@@ -173,7 +173,7 @@ def load(run, **options):
     """The agent of a run's folder, or of a file that `mneme export RUN to=FILE.json` wrote; step=N, best=1: of that checkpoint."""
     if str(run).endswith(".json"):
         if options:
-            raise ValueError(f"{next(iter(options))}=, expected none with a file: mneme export RUN to=FILE.json {next(iter(options))}=N writes that checkpoint's")
+            raise ValueError(f"{next(iter(options))}=, expected none with a file, which holds one checkpoint's agent")
         return Agent(Path(run).read_text())
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "agent.json"

@@ -120,7 +120,8 @@ end
 function binding.axis_of(name, axis, n, default, what)
   if axis == nil then axis = default end
   if type(axis) ~= "number" or axis % 1 ~= 0 or axis < -n or axis >= n then
-    errors.raise(("%s: %s is %s, expected a whole number from %d to %d"):format(name, what or "axis", binding.describe(axis), -n, n - 1))
+    errors.raise(("%s: %s is %s, %s"):format(name, what or "axis", binding.describe(axis),
+      n == 0 and "and x has no axis: it is one number" or ("expected a whole number from %d to %d"):format(-n, n - 1)))
   end
   return axis < 0 and axis + n or axis
 end

@@ -176,9 +176,7 @@ end
 function Tensor:size(axis)
   if axis ~= nil then
     local shape = self:shape()
-    local size = type(axis) == "number" and shape[axis < 0 and axis + #shape + 1 or axis + 1]
-    if not size then errors.raise(("size: axis %s, expected 0 to %d"):format(describe(axis), #shape - 1)) end
-    return size
+    return shape[op_binding.axis_of("size", axis, #shape) + 1]
   end
   local n, p = check(C.mn_tensor_info(ctx, self, dtype_buffer, shape_buffer)), shape_buffer
   return (n > 0 and p[0] or 1) * (n > 1 and p[1] or 1) * (n > 2 and p[2] or 1)
