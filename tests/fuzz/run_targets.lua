@@ -244,7 +244,7 @@ return function(target, block)
   -- The end of a tuning, as a report has it.
   target("tuning", function()
     local page = setmetatable({}, { __index = function() return function() end end })
-    report_results.tuning(page, { path = "fuzz", runs = {} }, {}, function() end)
+    report_results.tuning(page, { path = "fuzz", runs = {} }, {})
   end)
 
   -- A run's config.json, a zero and its log; or a study's study.json, whose runs have it for a result.

@@ -179,7 +179,7 @@ end)
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
   attentions = 357, base = 3744, commands = 6058, cores = 2026, datasets = 351, envs = 3075, episodes = 4801, figures = 1615, learn = 3546,
-  learners = 741, measure = 2059, models = 6573, portable = 2014, reports = 1923, runs = 2822, search = 291, stats = 1290, study = 4291,
+  learners = 741, measure = 2059, models = 6573, portable = 2014, reports = 1916, runs = 2822, search = 291, stats = 1290, study = 4291,
   tensor = 4770, view = 3456, scenes = 2285, experiments = 2383,
 }
 t.test("no room has more lines than its budget", function()

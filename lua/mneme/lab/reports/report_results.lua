@@ -133,14 +133,9 @@ end
 
 -- ---- a study's tuning ----
 
-local texts = {
-  title = "Tuning",
-  budget = "The settings %s were tuned, for each of %d with the same budget of %d trials%s: settings that fill the space evenly (Sobol), then further seeds "
-    .. "of the best. Trials had the seeds %d to %d, in the order of need; the runs of this page have others. Searched: %s. The number to be %s was %s. "
-    .. "The pick was made before the fresh runs; the best mean of a tuning is too high, as it was chosen for it.",
-  head = { "runs", "picked", "tuning, seeds", "fresh seeds" },
-  point = "all runs", crowded = "%s: a wider range may have a better one.",
-}
+local TUNED = "The settings %s were tuned, for each of %d with the same budget of %d trials%s: settings that fill the space evenly (Sobol), then further seeds "
+  .. "of the best. Trials had the seeds %d to %d, in the order of need; the runs of this page have others. Searched: %s. The number to be %s was %s. "
+  .. "The pick was made before the fresh runs; the best mean of a tuning is too high, as it was chosen for it."
 
 -- The mean of the study's runs that have these labels.
 local function fresh_text(study, labels, by, about)
@@ -151,27 +146,25 @@ local function fresh_text(study, labels, by, about)
 end
 
 ---The tuning of a study, as a paragraph and a table; nothing where there was none.
----@param heading fun(title: string) writes the heading
-function results.tuning(out, study, spec, heading)
+function results.tuning(out, study, spec)
   local tuned = tuning_picks.tuned(study.path)
   if not tuned then return end
-  local t, rows, most, names = tuned.tune, {}, 1, {}
+  local t, rows, most = tuned.tune, {}, 1
   local about = (spec.metrics or {})[t.by] or {}
   for i, point in ipairs(tuned.points) do
     local pick = point.picks[1]
-    rows[i] = { point.name ~= "" and point.name or texts.point, grid.text(pick.values, " "),
+    rows[i] = { point.name ~= "" and point.name or "all runs", grid.text(pick.values, " "),
       { ("%s, %d"):format(format.short(pick.mean, about.unit), pick.seeds), class = "number" },
       { fresh_text(study, point.labels, t.by, about), class = "number" } }
     most = math.max(most, point.seeds)
   end
-  for name in t.ranges:gmatch "(%S+)=" do names[#names + 1] = name end
-  heading(texts.title)
-  out:paragraphs(texts.budget:format(table.concat(names, ", "), #tuned.points, tuned.trials,
+  out:heading(3, "tuning", "Tuning")
+  out:paragraphs(TUNED:format(table.concat(tables.found(t.ranges, "(%S+)="), ", "), #tuned.points, tuned.trials,
     tuned.steps and (" of %s steps"):format(format.short(tuned.steps)) or "",
     tuned.first_seed, tuned.first_seed + most - 1, t.ranges, t.minimise and "low" or "high", t.by))
-  out:table(texts.head, rows)
+  out:table({ "runs", "picked", "tuning, seeds", "fresh seeds" }, rows)
   local crowded = search_space.crowded(t.ranges, tables.map(tuned.points, function(point) return point.picks[1].values end))
-  if crowded[1] then out:paragraphs(texts.crowded:format(table.concat(crowded, "; "))) end
+  if crowded[1] then out:paragraphs(("%s: a wider range may have a better one."):format(table.concat(crowded, "; "))) end
 end
 -- ---- the memory: what the stored map of one says, of the best run that has one, in the sentences of `mneme where` ----
 
