@@ -8,6 +8,14 @@ local shell = require "tests.support.shell"
 local folder = shell.folder()
 look_matrix.prepare(folder)
 
+t.test("a picture of an episode that goes on for ever says so, and what ends it", function()
+  files.write(folder .. "/ever.lua", { [[
+return { name = "ever", observation = { 1 }, actions = 2, time_limit = 2010, reset = function() return { 0 } end, step = function() return { 0 }, 0 end }]] })
+  shell.fine(folder, "run train env=ever.lua core=gru core.d_model=4 hidden=4 num_envs=2 num_steps=16 steps=32 where=0 run=ever")
+  local said = shell.fine(folder, "view ever out=ever.png wait=0")
+  t.ok(said:find("ever.png: step 2000, and the episode goes on: at=2000 ends at this step", 1, true), said)
+end)
+
 -- Cases, each the one that has most pairs that no other had.
 local function covering()
   local seen, list, all = {}, {}, look_matrix.all()
