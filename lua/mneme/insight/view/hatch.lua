@@ -2,7 +2,13 @@
 local canvas = require "mneme.base.canvas"
 local GAP = 7                      -- between two lines
 
----Draw oblique lines over a box; `striped`: what is below stays, which can be read, and is not used.
+---Draw oblique lines over a box.
+---@param view Canvas
+---@param x number
+---@param y number
+---@param w number
+---@param h number
+---@param striped boolean? what is below stays: it can be read, and is not used
 return function(view, x, y, w, h, striped)
   local u, ink = view.unit, striped and view.theme.grid or canvas.fade(view.theme.dim, 0.5)
   if not striped then view:rect(x, y, w, h, view.theme.grid) end
