@@ -208,14 +208,14 @@ static __device__ int best_of(const float *logit, int A) {
   return best;
 }
 
-CU_KERNEL sample(const float *logits, const int32_t *clock, int32_t *action, long n, cu_divisor B, int A,
+CU_KERNEL sample(const float *logits, const int32_t *clock, const int32_t *place, int32_t *action, long n, cu_divisor B, int A,
                  int t0, int first, bool greedy) {
   CU_LOOP(i, n) {
     const float *logit = logits + i * A;
     if (greedy) { action[i] = best_of(logit, A); continue; }
     long b;
     const uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(t0 + B.divide(i, &b));
-    const uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)(first + b), (uint32_t)time, (uint32_t)(time >> 32),
+    const uint32_t counter[6] = { (uint32_t)clock[0], 0, (uint32_t)(first + (place ? place[b] : b)), (uint32_t)time, (uint32_t)(time >> 32),
                                   MN_FOR_ACTION };
     uint32_t bits[4];
     mn_philox(counter, bits);
@@ -225,7 +225,7 @@ CU_KERNEL sample(const float *logits, const int32_t *clock, int32_t *action, lon
 
 static void softmax_sample_forward(mn_call *c) {
   const long n = c->out[0].n;
-  CU_LAUNCH(sample, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].i32, c->out[0].i32, n,
+  CU_LAUNCH(sample, cu_blocks(n), CU_THREADS, 0, c->in[0].data, c->in[1].i32, c->in[2].i32, c->out[0].i32, n,
             cu_divisor(DIM(c, 'B')), DIM(c, 'A'), c->t0, (int)OPT(c, 1), OPT(c, 0) != 0);
 }
 
@@ -233,12 +233,13 @@ MN_KERNEL(softmax_sample, softmax_sample_forward, NULL)
 
 /* ---- policy_noise: a thread makes up to four numbers of a row ---- */
 
-CU_KERNEL noise(const int32_t *clock, float *z, long n, cu_divisor parts, cu_divisor B, int K, int t0, int first, int stream, bool uniform) {
+CU_KERNEL noise(const int32_t *clock, const int32_t *place, float *z, long n, cu_divisor parts, cu_divisor B, int K, int t0, int first,
+                int stream, bool uniform) {
   CU_LOOP(i, n) {
     long part, b;
     const long row = parts.divide(i, &part);
     const uint64_t time = (uint64_t)clock[1] + ((uint64_t)clock[2] << 31) + (uint64_t)(t0 + B.divide(row, &b));
-    const uint32_t counter[6] = { (uint32_t)clock[0], (uint32_t)(stream << 16 | (int)part), (uint32_t)(first + b), (uint32_t)time,
+    const uint32_t counter[6] = { (uint32_t)clock[0], (uint32_t)(stream << 16 | (int)part), (uint32_t)(first + (place ? place[b] : b)), (uint32_t)time,
                                   (uint32_t)(time >> 32), MN_FOR_ACTION };
     uint32_t bits[4];
     float four[4];
@@ -255,8 +256,8 @@ CU_KERNEL noise(const int32_t *clock, float *z, long n, cu_divisor parts, cu_div
 static void policy_noise_forward(mn_call *c) {
   const int K = DIM(c, 'K'), parts = (K + 3) / 4;
   const long n = c->out[0].n / K * parts;
-  CU_LAUNCH(noise, cu_blocks(n), CU_THREADS, 0, c->in[1].i32, c->out[0].data, n, cu_divisor(parts), cu_divisor(DIM(c, 'B')), K, c->t0,
-            (int)OPT(c, 1), (int)OPT(c, 2), OPT(c, 0) != 0);
+  CU_LAUNCH(noise, cu_blocks(n), CU_THREADS, 0, c->in[1].i32, c->in[2].i32, c->out[0].data, n, cu_divisor(parts), cu_divisor(DIM(c, 'B')), K,
+            c->t0, (int)OPT(c, 1), (int)OPT(c, 2), OPT(c, 0) != 0);
 }
 
 MN_KERNEL(policy_noise, policy_noise_forward, NULL)

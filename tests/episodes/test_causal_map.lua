@@ -13,6 +13,7 @@ local paired_episodes = require "mneme.insight.episodes.paired_episodes"
 local interventions = require "mneme.insight.episodes.interventions"
 local causal_map_file = require "mneme.insight.episodes.causal_map_file"
 local memory_parts = require "mneme.insight.episodes.memory_parts"
+local narrower = require "mneme.insight.episodes.narrower"
 local stepper = require "mneme.insight.episodes.stepper"
 
 local ENVS, SEED, LIMIT = 6, 40, 9
@@ -124,6 +125,45 @@ for _, case in ipairs(core_rig.cases()) do
     end)
   end
 end
+
+t.test("episodes continue in a narrower stepper as in a wide one: every core, every kind of action", function()
+  local spaces, moved = { false, mn.multi_discrete { 2, 3 }, mn.box { low = -1, high = 1 } }, 0
+  local function wide(case, space)
+    local env = space and mn.env { name = "one", observation = { 16 }, actions = space, num_envs = 33, reset = function(self, random)
+      self.seen = {}
+      for i = 1, 16 do self.seen[i] = random() end
+      return self.seen
+    end, step = function(self, action, random)
+      self.seen[random(16)] = type(action) == "table" and action[1] or action
+      return self.seen, 0, false
+    end } or mn.env("tmaze", { corridor = 3, num_envs = 33, time_limit = LIMIT })
+    mn.manual_seed(5)
+    local p = stepper.new(env, mn.agent { env = env, core = core_rig.build(case.settings, 1, { d_in = 16 }), hidden = 6 }, { seed = SEED })
+    for _ = 1, 3 do p:forward() p:step() end
+    return p
+  end
+  for i, case in ipairs(core_rig.cases()) do
+    local p = wide(case, spaces[i % 3 + 1])
+    local envs, of = { 1, 2, 7, 30, 32 }, { [0] = 1, 2, 7, 30, 32 }
+    local q = p.free and next(p.agent.core.states) and narrower.of(p, envs)
+    if q then
+      t.ok(q.num_envs == 9 and narrower.of(p, envs) == q)
+      p:restart_plan()
+      moved = moved + 1
+      for step = 1, 4 do
+        p:forward() q:forward()
+        for k, b in pairs(of) do
+          local A, size = p.agent.actions, p.env.action_space.size
+          local function bytes(s, e) return ffi.string(s.logits:data() + (s.row * s.num_envs + e) * A, 4 * A) .. ffi.string(s:acting() + e * size, 4 * size) end
+          t.ok(bytes(p, b) == bytes(q, k), ("%s, step %d, environment %d"):format(case.name, step, b))
+        end
+        p:step() q:step()
+        for k, b in pairs(of) do t.eq(q.done[k], p.done[b]) t.eq(q.return_of[k], p.return_of[b]) end
+      end
+    end
+  end
+  t.ok(moved > 40, moved)
+end)
 
 -- ---- the truth ----
 

@@ -321,12 +321,13 @@ end
 ---Draws an action of every step, with random numbers that depend on the seed, the environment and its time alone.
 ---@param logits Tensor [T,B,actions]
 ---@param clock Tensor [3] i32: the seed, then the time of the first row
----@param options table? { greedy = true: the likeliest, first = number of the first environment, epsilon = Tensor [1]: see distribution }
+---@param options table? { greedy = true: the likeliest, first = number of the first environment, place = Tensor [B] of each, epsilon = Tensor [1]: see distribution }
 ---@return Tensor actions [T,B], of several numbers [T,B,size]
 function Agent:choose(logits, clock, options)
-  local draw = policies.draw(clock, options and options.first)
-  local policy = self:distribution(logits, options and options.epsilon)
-  if options and options.greedy then return policy:mode(draw) end
+  options = options or {}
+  local draw = policies.draw(clock, options.first, options.place)
+  local policy = self:distribution(logits, options.epsilon)
+  if options.greedy then return policy:mode(draw) end
   return policy:sample(draw)
 end
 

@@ -29,13 +29,14 @@ local M, ops = {}, tensor.ops
 ---@class Draw where the random numbers of acting come from: functions of the seed, the environment and its time alone
 ---@field clock Tensor [3] i32: the seed, then the time of the first row
 ---@field first integer the number of the first environment
+---@field place Tensor? [B] i32: the number of each, in place of its index
 local Draw = {}
 Draw.__index = Draw
 
 -- Numbers of the shape of x [T,B,K]; each call of one Draw others.
 local function noise(self, x, uniform)
   self.stream = (self.stream or 0) + 1
-  return ops.policy_noise { like = x, clock = self.clock, first = self.first or 0, stream = self.stream, uniform = uniform and 1 or 0 }
+  return ops.policy_noise { like = x, clock = self.clock, place = self.place, first = self.first, stream = self.stream, uniform = uniform and 1 or 0 }
 end
 ---Standard normal numbers.
 ---@param x Tensor [T,B,K] of their shape
@@ -78,7 +79,7 @@ Categorical.fused = { a2c = ops.a2c_loss, ppo = ops.ppo_loss }
 
 local function drawn(self, draw, greedy)
   if not draw then return nil end
-  return (ops.softmax_sample { logits = self.parameters, clock = draw.clock, first = draw.first or 0, greedy = greedy })
+  return (ops.softmax_sample { logits = self.parameters, clock = draw.clock, place = draw.place, first = draw.first, greedy = greedy })
 end
 local function value_of(self) return distributions.categorical(self.parameters) end
 function Categorical:sample(draw) return drawn(self, draw, 0) or value_of(self):sample() end
@@ -112,7 +113,7 @@ end
 function Greedy:sample(draw)
   if not self.epsilon then return self:mode() end
   local logits = draws_of(self, self.epsilon)
-  return draw and ops.softmax_sample { logits = logits, clock = draw.clock, first = draw.first or 0 } or ops.random_index(logits, random.key())
+  return draw and ops.softmax_sample { logits = logits, clock = draw.clock, place = draw.place, first = draw.first } or ops.random_index(logits, random.key())
 end
 function Greedy:mode() return likeliest(self.parameters:detach()) end
 function Greedy:log_prob(actions) return told(self):log_prob(actions) end
@@ -333,8 +334,9 @@ end
 
 ---A Draw: see above.
 ---@param first integer?
+---@param place Tensor?
 ---@return Draw
-function M.draw(clock, first) return setmetatable({ clock = clock, first = first or 0 }, Draw) end
+function M.draw(clock, first, place) return setmetatable({ clock = clock, first = first or 0, place = place }, Draw) end
 
 M.with_deviation = with_deviation
 return M

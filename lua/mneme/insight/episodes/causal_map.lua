@@ -7,6 +7,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local interventions = require "mneme.insight.episodes.interventions"
 local memory_parts = require "mneme.insight.episodes.memory_parts"
+local narrower = require "mneme.insight.episodes.narrower"
 local map_display = require "mneme.insight.episodes.map_display"
 local progress = require "mneme.base.progress"
 local stats = require "mneme.stats"
@@ -118,14 +119,6 @@ end
 
 -- ---- one column ----
 
--- The episodes of some environments from the moment before step `at` on, where a part is erased or held in those of `changed`.  Held parts are put back at
--- each step, so the plan restarts there in the episodes without it, too (none is changed).
-local function continue(self, moment, at, envs, word, changed)
-  local list = interventions.new(self.worker, { { kind = self.test_of, what = word, at = at } })
-  self.worker:restore(moment)
-  return play(self, self.worker, { envs = envs, before = function(k) if k == 0 or self.test_of == "hold" then list:before(at + k, changed) end end })
-end
-
 local function value_of(self, outcome) return self.measure ~= "success" and outcome.ret or outcome.score or 0 end
 
 -- Steps of the longest episode without any intervention.
@@ -138,6 +131,32 @@ end
 -- Do episodes continue from a moment as they did?  Then how they end without an intervention is known.  What depends on where a plan begins does not, nor
 -- perhaps an environment of Gymnasium.
 local function continues(self) return self.worker.free and not self.worker.env.truncates end
+
+-- The episodes of some environments from the moment before step `at` on, where a part is erased or held in those of `changed`.  Held parts are put back at
+-- each step, so the plan restarts there in the episodes without it, too (none is changed).  Once half of them are over, the others continue in a narrower
+-- stepper, environment k there as number of[k] here.
+local function continue(self, moment, at, envs, word, changed)
+  local p, outcomes, of, hold = self.worker, {}, nil, self.test_of == "hold"
+  p:restore(moment)
+  while p do
+    local list, narrow, left = interventions.new(p, { { kind = self.test_of, what = word, at = at } }), nil, nil
+    local over = play(self, p, { envs = envs, before = function(k) if k == 0 or hold then list:before(at + k, changed) end end,
+      stops = function(living, k)
+        if #living > narrower.next(p.num_envs) or #living == 0 or not continues(self) then return false end
+        if hold then list:before(at + k, changed) end
+        narrow, left, at = narrower.of(p, living), living, at + k
+        return true
+      end })
+    for b, outcome in pairs(over) do outcomes[of and of[b] or b] = outcome end
+    if narrow then
+      local now = {}
+      for i, b in ipairs(left) do now[i - 1], left[i] = of and of[b] or b, i - 1 end
+      of, envs, changed = now, left, hold and left or {}
+    end
+    p = narrow
+  end
+  return outcomes
+end
 
 -- Some rows of the column of a step, from the moment that the carrier is in, those that are not measured; nil: a whole column, now one of `columns`.
 local function measure_column(self, c, envs, rows)

@@ -31,6 +31,8 @@ local ENDLESS = 1e5                 -- steps of an episode of which a user hears
 ---@field probes table<string, Tensor>
 ---@field steps_taken integer
 ---@field free boolean what it does does not depend on where its plan begins
+---@field place Tensor [num_envs] i32: the number by which each environment draws its actions
+---@field narrower table<integer, Stepper>? see narrower.lua
 local Stepper = {}
 Stepper.__index = Stepper
 
@@ -58,7 +60,7 @@ local function act_plan(self)
   return plan(function(x, resets, state, previous)
     local logits, values, after = tensor.off_tape(self.agent.act, self.agent, x, resets, state,
       function(name, t) return probe(self, name, t) end, previous)
-    return logits, values, after, self.agent:choose(logits, self.clock, { greedy = self.greedy == 1 })
+    return logits, values, after, self.agent:choose(logits, self.clock, { greedy = self.greedy == 1, place = self.place })
   end)
 end
 
@@ -105,6 +107,7 @@ function stepper.new(env, agent, options)
   self.period, self.steps_taken = memory.carry and 0 or memory.num_steps, 0
   self.clock = tensor.new { shape = { 3 }, dtype = "i32" }
   self.clock:data()[0] = self.seed % 2 ^ 31
+  self.place = tensor.new { shape = { B }, dtype = "i32" }
   self.state, self.start = agent.core:initial(B), agent.core:initial(B)
   self.reward, self.terminated, self.truncated = ffi.new("float[?]", B), ffi.new("uint8_t[?]", B), ffi.new("uint8_t[?]", B)
   self.policy, self.policy_names = ffi.new("float[?]", agent.actions), agent:policy_names()
@@ -160,6 +163,7 @@ function Stepper:restart(seeds, draws)
     local clock = self.clock:data()
     clock[0], clock[1], clock[2] = draws % 2 ^ 31, 0, 0
   end
+  for b = 0, self.num_envs - 1 do self.place:data()[b] = b end
   self.env:reset_raw(self:observations(), seeds or self.seed)
   tensor.keep(self.start, self.state)
   ffi.fill(self.done, self.num_envs, 1)
@@ -255,7 +259,7 @@ end
 ---Run the episodes of some environments to their ends, in step.
 ---@param o table { envs = indices, nil: all; seed: before, environment b begins episode seed + b, and actions are drawn by seed; most = steps;
 ---  before = fun(k, living, outcomes), between step() and forward() of step k, from 0; watch = likewise between forward() and step(); after = fun(living)
----  after step(); pause = fun(), called last; stops = fun(): boolean, the episodes are left }
+---  after step(); pause = fun(), called last; stops = fun(living, k): any, the episodes are left before step k }
 ---@return table<integer, table> outcomes by environment: { score, ret, length } of the episodes that are over
 ---@return boolean? stopped
 function Stepper:play(o)
@@ -278,7 +282,7 @@ function Stepper:play(o)
     end
     living, k = left, k + 1
     if o.pause then o.pause() end
-    if o.stops and o.stops() then return outcomes, true end
+    if o.stops and o.stops(living, k) then return outcomes, true end
   end
   return outcomes
 end
@@ -350,12 +354,12 @@ end
 
 -- ---- going back ----
 
--- The buffers of a stepper that a moment saves: pointer, bytes.
+-- The buffers of a stepper that a moment saves: pointer, bytes; the clock's first, then those with as many bytes for each environment.
 local function buffers(self)
   local B = self.num_envs
-  local list = { { self:observations(), obs_bytes(self) }, { resets(self), B }, { self.done, B }, { self.reward, 4 * B },
+  local list = { { self.clock:data(), 12 }, { self:observations(), obs_bytes(self) }, { resets(self), B }, { self.done, B }, { self.reward, 4 * B },
     { self.step_of, 4 * B }, { self.return_of, 8 * B }, { self.episode_of, 4 * B }, { self.memory_resets.count, 4 * B },
-    { self.clock:data(), 12 } }
+    { self.place:data(), 4 * B } }
   for _, name in ipairs { "action", "reward" } do
     local t = self.previous and self.previous[name]
     local n = t and t:size() / self.rows
@@ -372,9 +376,10 @@ local function row_of(self, name, row)
 end
 
 -- The full state between step() and forward(), as a plan that restarts here finds it.
-local function moment_of(self, near)
+local function moment_of(self, near, bare)
   local row, clock = self.row, self.clock:data()
-  local moment, bytes = { worlds = {}, rows = {}, state = tensor.keep(row == 0 and self.state or self.after), steps_taken = self.steps_taken,
+  local moment, bytes = { worlds = {}, rows = {}, steps_taken = self.steps_taken,
+    state = not bare and tensor.keep(row == 0 and self.state or self.after) or {},
     seed = self.env.seed, held = {} }, 0
   for b = 0, self.num_envs - 1 do moment.worlds[b] = self.env:save(b, near) end
   local drawn = clock[1]
@@ -400,10 +405,11 @@ end
 
 ---The full state at any step, between step() and forward(), for an equal stepper, which continues as this one would after
 ---restart_plan(); this one goes on as if nothing had been saved.
+---@param bare true? without the memory
 ---@return table moment for restore()
-function Stepper:branch()
+function Stepper:branch(bare)
   if self.thought then errors.raise "stepper: it cannot branch between forward() and step()" end
-  return (moment_of(self, "apart"))
+  return (moment_of(self, "apart", bare))
 end
 
 ---Restore a moment: next() returns it again, and the same steps follow.
