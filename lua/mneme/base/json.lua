@@ -63,9 +63,7 @@ local function to_lua(j)
     end
     return t
   elseif kind == ARRAY then
-    local t = {}
-    for i = 1, tonumber(C.json_array_size(j)) do t[i] = to_lua(C.json_array_get(j, i - 1)) end
-    return json.array(t)
+    return json.array(tables.filled(tonumber(C.json_array_size(j)), function(i) return to_lua(C.json_array_get(j, i - 1)) end))
   elseif kind == STRING then return ffi.string(C.json_string_value(j), C.json_string_length(j))
   elseif kind == INTEGER then return tonumber(C.json_integer_value(j))
   elseif kind == REAL then return C.json_real_value(j)

@@ -261,8 +261,7 @@ each("environments do not mix", function(_, c)
   local x, start = input(c), contract_rig.warm(c, B)
   local y, after = contract_rig.run(c, x, contract_rig.done(T, B, resets(c)), start)
   for b = 0, B - 1 do
-    local other = {}
-    for name, s in pairs(start) do other[name] = c:is_constant(name) and s or change_env(s, b, c:batch_axis(name)) end
+    local other = tables.each(start, function(s, name) return c:is_constant(name) and s or change_env(s, b, c:batch_axis(name)) end)
     local more = { unpack(resets(c)) }
     more[#more + 1] = { 5, b }
     local y2, after2 = contract_rig.run(c, change_env(x, b, 2), contract_rig.done(T, B, more), other)

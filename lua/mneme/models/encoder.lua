@@ -77,8 +77,7 @@ local function layer_attention(cfg, settings)
   children[#children + 1] = { "out", out }
   for _, child in ipairs(inner.children) do children[#children + 1] = child end
   return nn.module({ leaves = inner.leaves, named = inner.named, children = children }, function(_, x)
-    local s, extras = x:shape(), {}
-    for name, project in pairs(extra) do extras[name] = project(x) end
+    local s, extras = x:shape(), tables.each(extra, function(project) return project(x) end)
     local y = ops.transpose(inner(q(x), k(x), v(x), extras), { a = 1, b = 2 })
     return out(ops.reshape(y, { d0 = s[1], d1 = s[2], d2 = H * D }))
   end)

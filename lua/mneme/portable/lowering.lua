@@ -139,9 +139,7 @@ function lowering.slice(x, o)
   return x.x:slice(o.axis, within(o.from, n), within(o.to, n))
 end
 function lowering.concat(x, o)
-  local list = {}
-  for _, name in ipairs { "a", "b", "c", "d", "e", "f", "g", "h" } do list[#list + 1] = x[name] end
-  return primitives.concat(list, o.axis)
+  return primitives.concat(tables.map({ "a", "b", "c", "d", "e", "f", "g", "h" }, function(name) return x[name] end), o.axis)
 end
 function lowering.pad(x, o)
   local list = {}

@@ -146,9 +146,8 @@ end
 -- ---- feature maps ----
 
 function lowering.dpfp(x, o)
-  local u, list = primitives.concat({ x.x:relu(), (-x.x):relu() }, -1), {}
-  for j = 1, o.nu do list[j] = u * u:rolled(-1, j) end
-  return primitives.concat(list, -1)
+  local u = primitives.concat({ x.x:relu(), (-x.x):relu() }, -1)
+  return primitives.concat(tables.filled(o.nu, function(j) return u * u:rolled(-1, j) end), -1)
 end
 function lowering.fourier(x)
   return primitives.concat({ x.x:sin(), x.x:cos() }, -1) * (1 / math.sqrt(x.x.shape[#x.x.shape]))

@@ -186,9 +186,7 @@ function lowering.longshort_attention(x, o, c)
   local scores, values = over_slots(x, seen:expand { B, S }:unsqueeze(1), primitives.constant(pos.graph, { 1, 1, 1 }, { 1 }))
   -- full chunks before it, in slots (chunk * R + r) % W
   local full = (pos / J):floor()
-  local reached = {}
-  for i = 0, W - 1 do reached[i + 1] = math.floor(i / R) end
-  local none = primitives.constant(pos.graph, { W }, reached):lt(full:minimum(kept)):negated():reshape(B, 1, W)
+  local none = primitives.filled(pos.graph, W, function(i) return math.floor(i / R) end):lt(full:minimum(kept)):negated():reshape(B, 1, W)
   local function of_short(kv) return x.short:slice(1, kv, kv + 1):squeeze(1):transpose { 0, 2, 1, 3 } end       -- [B,H,W,D]
   local q = x.q:reshape(B, H, D, 1)
   local far = none:where(BLOCKED, of_short(0):matmul(q):squeeze(-1) * (1 / math.sqrt(D)))
@@ -229,8 +227,7 @@ local function layer(p, z, o, M)                         -- p(n): the next n par
   local qkv, qkv_bias, out, out_bias = p(3 * A, D), p(3 * A), p(D, A), p(D)
   local norms = { { p(D), p(D) }, { p(D), p(D) } }
   local ffn = { p(o.d_ffn, D), p(o.d_ffn), p(D, o.d_ffn), p(D) }
-  local gates = {}
-  for i = 1, o.flow == "gtrxl" and 2 or 0 do gates[i] = { w = p(3, D, D), u = p(3, D, D), bias = p(D) } end
+  local gates = tables.filled(o.flow == "gtrxl" and 2 or 0, function() return { w = p(3, D, D), u = p(3, D, D), bias = p(D) } end)
   local function norm(i, t) return t:normed(-1, o.eps) * norms[i][1] + norms[i][2] end
   local close = o.flow == "postnorm" and acts.none or acts.relu
   local function joined(i, before, y)

@@ -426,8 +426,7 @@ function config.new(defaults, about)
   if learner then given_settings.blame(nil, leave_out_others, cfg, schema, given) end
   local taken
   if own then
-    local named = {}
-    for key in pairs(layers.sized) do named[key] = true end
+    local named = tables.each(layers.sized, function() return true end)
     for _, pair in ipairs(given) do named[pair[1]] = true end
     taken = settings_by_core.text(published, cfg, own, defaults.learner, named, defaults.core)
   end
