@@ -321,7 +321,7 @@ end
 ---Draws an action of every step, with random numbers that depend on the seed, the environment and its time alone.
 ---@param logits Tensor [T,B,actions]
 ---@param clock Tensor [3] i32: the seed, then the time of the first row
----@param options table? { greedy = true: the likeliest, first = number of the first environment, place = Tensor [B] of each, epsilon = Tensor [1]: see distribution }
+---@param options table? { greedy = true: the likeliest, first = number of the first environment, place = Tensor [B] of each, epsilon = Tensor [1] }
 ---@return Tensor actions [T,B], of several numbers [T,B,size]
 function Agent:choose(logits, clock, options)
   options = options or {}
