@@ -109,7 +109,7 @@ end)
 
 -- Texts that no option of a type takes.
 local wrong = { whole = { "many", "1.5", "-1", "nan", "inf", "" }, number = { "many", "nan", "inf", "" }, wholes = { "1,x", "", "1.5" },
-  switch = { "2", "perhaps", "" }, choice = { "zzz", "" }, file = { "" }, folder = { "" }, text = { "" }, run = { "" }, list = { "", "," },
+  switch = { "2", "perhaps", "" }, choice = { "zzz", "" }, file = { "" }, folder = { "", "/", "//." }, text = { "" }, run = { "", "/" }, list = { "", "," },
   size = { "big", "1x1", "640", "9999x9999", "" }, seeds = { "0x", "many", "3,,4", "1,1", "9..3", "" } }
 
 t.test("a value of another type, beyond the range, or of no choice is refused: what was given, what is expected", function()

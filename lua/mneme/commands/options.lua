@@ -66,7 +66,7 @@ local function number(text, option)
   return n
 end
 
-local function word(what) return function(text) if text ~= "" then return text end return nil, what end end
+local function word(what) return function(text) if text ~= "" and not text:find "^/[/.]*$" then return text end return nil, what end end      -- / is not one
 
 -- type -> function(text, option) -> the value; nil and what is expected.
 local types = { whole = number, number = number, folder = word "the name of a folder", run = word "a run's folder" }
