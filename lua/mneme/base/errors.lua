@@ -149,7 +149,8 @@ function errors.exit(...)
     local info = debug.getinfo(level, "S")
     if not info then return os.exit(...) end
     if ours(info) and at_work[info.source:match("^%a+", #library + 1)] then
-      errors.raise(("os.exit(%s) in the midst of the work, which would be lost"):format(tostring((...))), { hint = 'error("why") stops it' })
+      errors.raise(("os.exit(%s) in the midst of the work, which would be lost"):format(tostring((...))), { hint = 'error("why") stops it',
+        status = (...) ~= 0 and tonumber((...)) or nil })
     end
   end
 end
