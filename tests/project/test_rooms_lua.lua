@@ -178,7 +178,7 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 357, base = 3745, commands = 6058, cores = 2026, datasets = 351, envs = 3075, episodes = 4877, figures = 1615, learn = 3546,
+  attentions = 357, base = 3746, commands = 6058, cores = 2026, datasets = 351, envs = 3075, episodes = 4877, figures = 1615, learn = 3546,
   learners = 741, measure = 2059, models = 6574, portable = 2008, reports = 1916, runs = 2821, search = 291, stats = 1290, study = 4291,
   tensor = 4770, view = 3462, scenes = 2285, experiments = 2383,
 }

@@ -147,6 +147,7 @@ end
 ---How much an axis goes beyond its values on either side: a little of their range, or of their size where all are equal.
 ---@param least number
 ---@param most number
+---@return number
 function labels.margin(least, most)
   local size = math.max(math.abs(least), math.abs(most))
   return most - least > 1e-6 * size and 0.06 * (most - least) or size > 0 and 0.02 * size or 1e-3
