@@ -95,7 +95,7 @@ t.test("Lua environment: seeds, copies, saving", function()
   t.eq(odd:step({ 0 }):data()[0], 1)
 end)
 
-t.test("what the file of an environment declares wrongly is told with the file's line, a setting with the script's", function()
+t.test("an error in what an environment's file declares names the file's line, one in a setting the script's", function()
   local path = os.tmpname() .. ".lua"
   local function position(text, settings)
     files.write(path, { "-- mine\n" .. text:gsub("THE", "reset = function() return { 0 } end, step = function() return { 0 }, 0 end,") })

@@ -153,7 +153,7 @@ function labels.margin(least, most)
   return most - least > 1e-6 * size and 0.06 * (most - least) or size > 0 and 0.02 * size or 1e-3
 end
 
----What the pointer is told on a cell of a grid, from 0: see Canvas:tip.
+---The text at the pointer on a cell of a grid, counted from 0: see Canvas:tip.
 function labels.of_cell(grid, row, col, number)
   local words, used = grid.words(row, col), grid.used or grid.cols
   if not words or not words:find " $" then return words end

@@ -220,7 +220,7 @@ function errors.members(what, t, words, f)
   end
 end
 
--- Call f.  What it refuses at the line of the script that led to it is told without a line, or at the line where a file returned.
+-- Call f.  An error that blames the line of the script which led to it gets none instead, or the line where the file `path` returned.
 local function blaming(path, f, ...)
   local here, list = user_position(), { xpcall(f, errors.handler, ...) }
   if list[1] then return unpack(list, 2) end
