@@ -106,7 +106,7 @@ memory: the last M inputs of every layer, and the last layer's output; no gradie
       start = { mask = 1 }, stops = { memory = true }, reads = "softmax",
       claims = { steps = "until memory is full" },
       acts = cfg.sees == "memory" and "steps" or nil, looks_back = cfg.sees == "memory" and "L*M" or nil,
-      complexity = { step = "3*L*H*K*(min(N, M) + 1)", sequence = "3*L*H*K*N*(N + 1)/2" },
+      complexity = { step = "3*L*H*K*(min(N, M) + 1)", sequence = "3*L*H*K*N*(N + 1)/2", update = "L*H*K*(3*(min(N, M) + (N + 1)/2) + 2*D*M/N)" },
       forward = function(x, done, state, probe, _, acting)
         local e, T = embed(x), x:shape()[1]
         local levels, window = e, acting and cfg.memory or -1

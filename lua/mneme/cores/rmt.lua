@@ -85,7 +85,7 @@ return {
       end },
       claims = { steps = "between segment ends" }, reads = "softmax",
       no_sensitivities = "its tokens are rewritten from each other", acts = cfg.sees == "memory" and "steps" or nil,
-      complexity = cfg.sees == "memory" and { step = single_step, sequence = "N*(" .. per_token .. ")" } or { step = per_token },
+      complexity = { step = cfg.sees == "memory" and single_step or per_token, sequence = "N*(" .. per_token .. ")", update = per_token },
       forward = function(x, done, state, probe, fresh, acting)
         local args = { params = params, mem0 = mem0, done = cfg.reset and done or nil, heads = cfg.n_heads, d_head = cfg.d_head,
           d_ffn = cfg.d_ffn, segment = acting and 1 or cfg.segment, flow = cfg.flow, eps = cfg.ln_eps }

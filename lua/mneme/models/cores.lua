@@ -18,8 +18,9 @@
 --   constants   last components of states without a gradient, besides tick and mask: { c = true }
 --   stops       last components of states through whose final value no gradient goes: { memory = true }
 --   claims      what the contract tests may expect; see `claims` below
---   complexity  { step = "2*L*H*V*K", sequence = ... }: multiply-adds of the memory alone, for one environment, in terms of
---               the letters of `sizes`, L (layers) and N (steps so far); `sequence` if it is not N*step; without it two for each number of the state
+--   complexity  { step = "2*L*H*V*K", sequence = ..., update = ... }: multiply-adds of the memory alone, for one environment, in terms of
+--               the letters of `sizes`, L (layers) and N (steps so far); `sequence` if it is not N*step; `update`: of a step in an update of N steps
+--               that follow N others, if it is not step; without it two for each number of the state
 --   decomposes  true: an op of it decomposes matrices, which costs more than its axes show
 --   cost        operations for the roofline, only if the vector lanes do more than the formula counts
 --   reads       how it reads its memory, a word of implicit_attention.lua: for pictures of what it attends to and when it
@@ -249,7 +250,7 @@ end
 
 ---What a core is and costs, for a context or sequence of N steps.  Multiply-adds of one environment: `weights` of the
 ---products with parameters in one step; `step` and `sequence` of remembering alone, each { formula, macs }.
----`cost` is the same as floating-point operations of training, for a roofline: products, forward, backward.
+---`cost` is the same as floating-point operations of training, for a roofline: products, acting (nil: as forward), forward, backward.
 ---@param N integer? default 256
 ---@return table { name, config, parameters, state_floats, state_formula, weights, step, sequence, cost }
 function Core:describe(N)
@@ -257,9 +258,8 @@ function Core:describe(N)
   local floats, formula = self:state_floats()
   local step, w = self:step_formula(), weights(self.module)
   local sequence = self.complexity.sequence or step == "0" and "0" or (step:find "[+-]" and "N*(%s)" or "N*%s"):format(step)
-  local macs = self:evaluate(step, N)
-  local learned = self.acts == "steps" and self:evaluate(sequence, N) / N or macs          -- of a row of the update
-  local cost = self.cost and self.cost() or { products = 2 * w, forward = 2 * learned, backward = 5 * learned }
+  local macs, row = self:evaluate(step, N), self:evaluate(self.complexity.update or step, N)           -- row: of an update
+  local cost = self.cost and self.cost() or { products = 2 * w, acting = 2 * (self.acts and macs or row), forward = 2 * row, backward = 5 * row }
   return { name = self.name, config = self.config, parameters = self.module:count(), state_floats = floats,
            state_formula = formula, weights = w, step = { formula = step, macs = macs },
            sequence = { formula = sequence, macs = self:evaluate(sequence, N) }, cost = cost }

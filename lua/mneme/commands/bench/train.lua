@@ -26,7 +26,7 @@ twice) plus the recurrence (two forward, one backward), at the rate of a large m
 local function operations(agent)
   local cost = agent.core:describe().cost
   local heads = 2 * (agent.core.d_out * 2 * 128 + 128 * 5)
-  return 4 * (cost.products + heads) + 2 * cost.forward + cost.backward
+  return 4 * (cost.products + heads) + (cost.acting or cost.forward) + cost.forward + cost.backward
 end
 
 -- One configuration in a separate process, with its own memory; one thread and two alternate every second or two, since the
