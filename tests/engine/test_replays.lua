@@ -133,3 +133,22 @@ t.test("a plan that is freed while it records leaves the recording around it, an
   C.mn_plan_free(outer)
   t.eq((mn.tensor { 2 } * 2):item(), 4)
 end)
+
+t.test("plans: wrong arguments are refused in words, and nothing leaves a recording open", function()
+  local x, leaf = mn.tensor { shape = { 2, 3 } }, mn.tensor { shape = { 2, 3 } }
+  local plan = mn.plan(function(a) return a * 2 end)
+  t.fails(function() plan:carry({ a = x }, { a = leaf }) end)                            -- before its first call
+  local y = plan(x)
+  for _, given in ipairs { {}, { 1 }, { { a = 1 }, { a = leaf } }, { { a = y } }, { { a = y }, 3 }, { { a = y }, {} }, { { a = y }, { a = "x" } },
+    { { a = y }, { a = mn.tensor { shape = { 3 } } } }, { { a = y }, { a = y } } } do
+    t.fails(function() plan:carry(given[1], given[2]) end)
+  end
+  t.fails(function() plan:rows("a", 1) end)
+  t.fails(function() plan:rows(0) end)
+  plan:carry({ a = y }, { a = leaf })
+  local asleep = mn.plan(function(a) coroutine.yield() return a * 2 end)
+  local ok, why = coroutine.resume(coroutine.create(function() return asleep(x) end))
+  t.ok(not ok and why:find "yield", why)
+  t.eq(mn.ones(2):sum():item(), 2)
+  t.eq(mn.plan(function(a) return a + 1 end)(x):sum():item(), 6)
+end)

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local t = require "tests.harness"
 local mn = require "mneme"
 local corpus = require "mneme.envs.corpus"
+local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local registry = require "mneme.base.registry"
 local tables = require "mneme.base.tables"
@@ -396,26 +397,70 @@ t.test("bad settings are refused with what was expected", function()
   t.fails(function() mn.dataset {} end)
 end)
 
-t.test("a data set of a user's own: seed is given, and what it lacks or varies by is refused before a model is built", function()
-  local lfs, n = require "lfs", 0
+-- A data set of a user's own, of the text of its file.
+local own_files = 0
+local function own(content)
+  local lfs = require "lfs"
+  own_files = own_files + 1
+  mn.dataset("copy", {})                                         -- which loads what is the library's by its usual paths
   files.make_folder(dir .. "/datasets")
-  local function own(built, draw)
-    n = n + 1
-    files.write(("%s/datasets/own%d.lua"):format(dir, n), { ("return { doc = 'x', config = {}, build = function(cfg, seed) return "
-      .. "{ %s draw = function(random, token, answer) %s end } end }"):format(built, draw) })
-    local here = lfs.currentdir()
-    lfs.chdir(dir)
-    local ok, set = pcall(mn.dataset, "own" .. n, { batch = 2, seed = 3 })
-    lfs.chdir(here)
-    return ok and set or error(set, 0)
-  end
-  local sizes, fine = "tokens = 4, classes = 3, length = 2,", "token[0] = random:below(3) answer[1] = token[0]"
-  t.eq(own("tokens = 4, classes = 3, length = seed,", fine).length, 3)
-  for what, case in pairs { ["tokens = nil"] = { "classes = 3, length = 2,", fine }, ["classes = 0"] = { "tokens = 4, classes = 0, length = 2,", fine },
-    ["length = 2.5"] = { "tokens = 4, classes = 3, length = 2.5,", fine }, ["no function draw"] = { sizes, "end, draw = 1 * seed, characters = function()" },
-    ["something else varies"] = { sizes, "answer[1] = math.random(0, 1e6)" }, ["below%(0%): expected"] = { sizes, "answer[1] = random:below(0)" },
-    ["below%(1.5%): expected"] = { sizes, "answer[1] = random:below(1.5)" } } do
-    t.raises(function() own(case[1], case[2]) end, what)
+  files.write(("%s/datasets/own%d.lua"):format(dir, own_files), { content })
+  local here, path = lfs.currentdir(), package.path
+  package.path = ("%s/lua/?.lua;%s"):format(here, path)          -- of what is loaded there
+  lfs.chdir(dir)
+  local set, why = nil, nil
+  local ok = xpcall(function()
+    set = mn.dataset("own" .. own_files, { batch = 2, seed = 3 })
+    local batch = set:buffers()
+    for n = 0, 9 do for _, split in ipairs { "train", "valid", "test" } do set:fill(batch, split, n) end end
+  end, function(e) why = errors.handler(e) end)
+  lfs.chdir(here)
+  package.path = path
+  return ok and set, why
+end
+
+local function drawing(built, draw)
+  return ("return { doc = 'x', build = function(cfg, seed) return { %s draw = function(random, token, answer) %s end } end }"):format(built, draw)
+end
+local function streaming(members, ids)
+  return ("local a = require('ffi').new('int32_t[?]', 200) return { doc = 'x', build = function() return { tokens = 3, classes = 3, length = 4, %s "
+    .. "stream = function(split) return %s end } end }"):format(members or "", ids)
+end
+local sizes, fine = "tokens = 4, classes = 3, length = 2,", "token[0] = random:below(3) answer[1] = token[0]"
+
+t.test("a data set of a user's own needs no settings; seed is given; a text's characters need not be known", function()
+  t.eq(own(drawing("tokens = 4, classes = 3, length = seed,", fine)).length, 3)
+  t.eq(own(drawing("tokens = 1, classes = 1, length = 1,", "answer[0] = 0")).classes, 1)
+  t.eq(own(streaming("", "a, 200")).parts.valid.characters, nil)
+end)
+
+t.test("a data set of a user's own: what is wrong in it is refused with its file, before a model learns from it", function()
+  local function with(members) return "return { doc = 'x', " .. members .. ", build = function(cfg, seed) error 'built' end }" end
+  for what, content in pairs {
+    ["tokens = nil"] = drawing("classes = 3, length = 2,", fine), ["classes = 0"] = drawing("tokens = 4, classes = 0, length = 2,", fine),
+    ["length = 2.5"] = drawing("tokens = 4, classes = 3, length = 2.5,", fine), ["length = 1073741824"]
+      = drawing("tokens = 4, classes = 3, length = 2^30,", fine),
+    ["draw is a number, expected a function"] = drawing(sizes, "end, draw = 1 * seed, characters = function()"),
+    ["no function draw, and no stream"] =
+      "return { build = function() return { tokens = 4, classes = 3, length = 2 } end }",
+    ["something else varies"] = drawing(sizes, "answer[1] = math.random(0, 1e6) % 3"), ["below%(0%): expected"] = drawing(sizes, "answer[1] = random:below(0)"),
+    ["below%(1.5%): expected"] = drawing(sizes, "answer[1] = random:below(1.5)"), ["asked nothing"] = drawing(sizes, "token[0] = 1"),
+    ["token 0 is 4, expected a whole number from 0 to 3"] = drawing(sizes, "token[0] = 4"), ["token 1 is %-1"] = drawing(sizes, "token[1] = -1"),
+    ["answer 0 is 3, expected a whole number from %-1 to 2"] = drawing(sizes, "answer[0] = 3"), ["answer 0 is nan"] = drawing(sizes, "answer[0] = 0/0"),
+    ["token 2, expected 0 to 1"] = drawing(sizes, "token[2] = 0"), ["answer 0 is x"] = drawing(sizes, "answer[0] = 'x'"),
+    ["stream gave nil and 200"] = streaming("", "nil, 200"), ["stream gave table"] = streaming("", "{ 1 }, 1"), ["and nil, expected"] = streaming("", "a"),
+    ["and 201, expected"] = streaming("", "a, 201"), ["float"] = streaming("", "require('ffi').new('float[200]'), 200"), ["token 7 of the train part is 5"]
+    = "local b = require('ffi').new('int32_t[200]') b[7] = 5 " .. streaming("", "b, 200"), ["characters gave many"] = streaming(
+      "characters = function() return 'many' end,", "a, 200"), ["vocabulary is a table"] = streaming("vocabulary = {},", "a, 200"),
+    ["draw and stream"] = streaming("draw = function() end,", "a, 200"), ["config is a string"] = with "config = ''", ["about is a number"] = with "about = 3",
+    ["unknown setting in about"] = with "about = { n = 'x' }", ["n: expected a text"] = with "config = { n = 1 }, about = { n = 5 }",
+    ["range is { 1, nil }"] = with "config = { n = 1 }, about = { n = { 'x', range = { 1 } } }", ["choices is a number"] = with
+      "config = { n = '' }, about = { n = { 'x', choices = 5 } }", ["n is a function"] = with "config = { n = print }", ["cannot be a key"] = with
+      "config = { ['a b'] = 1 }", ["unknown key of data set"] = with "draw = print",
+  } do
+    local set, why = own(content)
+    t.ok(not set, what .. ": accepted")
+    t.ok(why.message:find(what) and tostring(why.where):find "^datasets/own%d+%.lua:1$", ("%s: got %s at %s"):format(what, why.message, tostring(why.where)))
   end
 end)
 

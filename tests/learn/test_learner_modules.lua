@@ -166,7 +166,7 @@ end }
   local text = files.read(dir .. "/cores/owned.lua"):gsub('{ "gate", gate } }', '{ "gate", gate }, { "gate", mn.nn.linear(2, 2) } }'):gsub("y %* mine", "y")
   files.write(dir .. "/cores/twice.lua", { text })
   local said, status = shell.mneme(dir, "run train env=tmaze core=twice core.d_model=4 hidden=4 steps=100 run=twice")
-  t.ok(status == 1 and said:find "cores/twice.lua:%d+: agent: two tensors are called core.gate.weight" and not files.is_folder(dir .. "/twice"), said)
+  t.ok(status == 1 and said:find "cores/twice.lua:%d+: two tensors are called core.gate.weight" and not files.is_folder(dir .. "/twice"), said)
 end)
 
 t.test("whatever a loss gives wrongly, the error names its line", function()

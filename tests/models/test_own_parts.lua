@@ -134,11 +134,11 @@ return mn.supervised(cfg, dataset, mn.sequence_model { dataset = dataset, core =
     return run "run words.lua"
   end
   for body, what in pairs {
-    ["token[8] = 1"] = "draw: token or answer 8, expected 0 to 7",
-    ["answer[100000] = 1"] = "draw: token or answer 100000, expected 0 to 7",
-    ["token[-1] = 1"] = "draw: token or answer -1, expected 0 to 7",
-    ["answer[0] = token[9]"] = "draw: token or answer 9, expected 0 to 7",
-    ["token[0] = 0.5"] = "draw: token or answer 0 is 0.5, expected a whole number",
+    ["token[8] = 1"] = "draw: token 8, expected 0 to 7",
+    ["answer[100000] = 1"] = "draw: answer 100000, expected 0 to 7",
+    ["token[-1] = 1"] = "draw: token -1, expected 0 to 7",
+    ["answer[0] = token[9]"] = "draw: token 9, expected 0 to 7",
+    ["token[0] = 0.5"] = "draw: token 0 is 0.5, expected a whole number",
     ["token[0] = 1"] = "draw asked nothing",
   } do
     local said, status = draws(body)
@@ -264,6 +264,36 @@ mn.encoder { attention = cfg.reads, max_len = 4, n_layers = 1, d_model = 8, n_he
     local said, status = run "run read.lua reads=mixes"
     t.ok(words and status == 1 and said:find("attentions/mixes.lua:3: attention mixes: .*" .. words) or not words and status == 0, form .. ": " .. said)
   end
+end)
+
+t.test("an attention of one's own trains its parameters, however its module has them; a wrong definition is named with its file", function()
+  write("fit.lua", [[
+local mn = require "mneme"
+local cfg = mn.config { reads = "", steps = 400, batch = 2, threads = 1 }
+local dataset = mn.dataset("copy", { copied = 2, symbols = 3, batch = cfg.batch })
+local encoder = mn.encoder { attention = cfg.reads, max_len = dataset.length, n_layers = 1, d_model = 8, n_heads = 2, d_head = 4, d_ffn = 8 }
+return mn.supervised(cfg, dataset, mn.sequence_model { dataset = dataset, encoder = encoder }):train()
+]])
+  local function own(name, members, built)
+    write(("attentions/%s.lua"):format(name), ("local mn = require 'mneme'\nreturn { doc = 'x', %s\nbuild = function(cfg, sizes)\n"
+      .. "local w = mn.nn.linear(sizes.D, sizes.D) return %s end }"):format(members, built))
+    return run(("run fit.lua reads=%s run=%s"):format(name, name))
+  end
+  local forward = "function(self, q, k, v) return w(v) end"
+  for name, built in pairs { class = "mn.nn.module { w = w, forward = " .. forward .. " }", lists = "mn.nn.module({ children = { { 'w', w } } }, "
+    .. forward .. ")" } do
+    local said, status = own(name, "", built)
+    t.eq(status, 0, said)
+    t.ok(mn.load(dir .. "/" .. name .. "/checkpoints/step-400.safetensors")["model.core.layers.0.attn.w.weight"], name .. ": w is not in the checkpoint")
+  end
+  for what, members in pairs { ["extras gave a number"] = "extras = function() return 3 end,", ["extras gave a table with p"] = "extras = function() "
+    .. "return { { p = 4 } } end,", ["extras gave a list of 2"] = "extras = function() return { { 'p', 0 } } end,", ["config is a string"] = "config = 'a',",
+    ["unknown key of attention wrong: 'reads'"] = "reads = 3,", ["n: expected a text"] = "config = { n = 1 }, about = { n = 3 }," } do
+    local said, status = own("wrong", members, "mn.nn.module { w = w, forward = " .. forward .. " }")
+    t.ok(status ~= 0 and said:find(what, 1, true) and said:find("attentions/wrong.lua:[23]: "), said)
+  end
+  local said, status = own("twice", "extras = function() return { { 'q', 4 } } end,", "mn.nn.module { w = w, forward = " .. forward .. " }")
+  t.ok(status == 1 and said:find("two tensors are called core.layers.0.attn.q", 1, true) and not files.is_folder(dir .. "/twice"), said)
 end)
 
 t.test("a file that is a part of a training is no script, and nothing to check but a core or an environment", function()

@@ -209,14 +209,18 @@ function errors.unknown(what, name, known, others, where)
     hint = field or not near and #known > 0 and "known: " .. table.concat(known, " ") or nil })
 end
 
----Refuse a member of a user's table that nothing reads.
+---Refuse a member of a user's table that nothing reads, or of another type.
 ---@param what string "core mine"
----@param words string the members that there are
+---@param words string the members that there are, "NAME" or "NAME:TYPE"
 ---@param f function? of the user's file, whose place the error names
 function errors.members(what, t, words, f)
-  local known = tables.found(words, "%S+")
-  for key in pairs(t) do
-    if not tables.has(known, key) then errors.unknown(("key of %s:"):format(what), key, known, nil, f and errors.position_of(f)) end
+  local known, types, where = {}, {}, f and errors.position_of(f)
+  for name, kind in words:gmatch "([^%s:]+):?(%a*)" do known[#known + 1], types[name] = name, kind end
+  for key, value in pairs(t) do
+    local kind = types[key] or errors.unknown(("key of %s:"):format(what), key, known, nil, where)
+    if kind ~= "" and type(value) ~= kind then
+      errors.raise(("%s: %s is a %s, expected a %s"):format(what, key, type(value), kind), { where = where })
+    end
   end
 end
 

@@ -2,6 +2,8 @@
 local lfs = require "lfs"
 local errors = require "mneme.base.errors"
 local files = require("mneme.base.lazy") "mneme.base.files"
+local setting_types = require("mneme.base.lazy") "mneme.base.setting_types"
+local tables = require "mneme.base.tables"
 local trusted_code = require "mneme.base.trusted_code"
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)base/registry%.lua$" or "./lua/mneme/"
@@ -93,10 +95,18 @@ function registry.load(path)
 end
 
 ---What the file of a data set or of an attention returns.
-function registry.definition(kind, name, what)
+---@param words string its members: see errors.members
+function registry.definition(kind, name, what, words)
   local path = registry.file(kind, name, kind:sub(1, -2))
   local d = registry.load(path)()
-  if type(d) ~= "table" or not d.build then errors.raise(("%s: %s's file returns { config = ..., build = ... }"):format(path, what)) end
+  if type(d) ~= "table" or type(d.build) ~= "function" then
+    errors.raise(("%s: %s's file returns { config = { ... }, build = function(cfg) ... end }"):format(path, what), { where = false })
+  end
+  what = ("%s %s"):format(what:match "%S+ (.*)", name)
+  errors.members(what, d, "doc:string source:string config:table about:table build:function " .. words, d.build)
+  local config, about, where = d.config or {}, d.about or {}, errors.position_of(d.build)
+  for key in pairs(about) do if config[key] == nil then errors.unknown(("setting in about of %s:"):format(what), key, tables.keys(config), nil, where) end end
+  d.config, d.about = config, tables.each(config, function(default, key) return setting_types.declared(what, key, default, about[key], where) end)
   return d
 end
 

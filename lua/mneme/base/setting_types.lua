@@ -32,14 +32,37 @@ function values.show(v)
   return #short < #plain and tonumber(short) == v and short or plain      -- 5e6, 160, 0.0001
 end
 
----Refuse a default that no setting can have.
-function values.check_default(key, v)
+-- Refuse a default that no setting can have.
+local function check_default(what, key, v, where)
   local kind = type(v)
   if kind == "table" then
-    for k, item in pairs(v) do values.check_default(key .. "." .. tostring(k), item) end
+    for k, item in pairs(v) do check_default(what, key .. "." .. tostring(k), item, where) end
   elseif kind ~= "number" and kind ~= "boolean" and kind ~= "string" then
-    errors.raise(("config: %s is a %s, expected a number, boolean, string or table"):format(key, kind))
+    errors.raise(("%s: %s is a %s, expected a number, boolean, string or table"):format(what, key, kind), { where = where })
   end
+end
+
+---What is declared of a setting: its name, its default and what is said about it, a text or { text, range = {lo, hi}, choices = {...}, whole = true }.
+---@param what string that declares it: "config"
+---@param where string? "file:line" instead of the user's line
+---@return table about
+function values.declared(what, key, default, about, where)
+  local function refuse(...) errors.raise(("%s: "):format(what) .. (...):format(select(2, ...)), { where = where }) end
+  if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then refuse("'%s' cannot be a key, expected letters, digits and _", tostring(key)) end
+  check_default(what, key, default, where)
+  about = type(about) == "string" and { about } or about or {}
+  if type(about) ~= "table" or about[1] ~= nil and type(about[1]) ~= "string" then refuse("%s: expected a text or { text, range = {lo, hi} }", key) end
+  for field in pairs(about) do
+    if field ~= 1 and field ~= "range" and field ~= "choices" and field ~= "whole" then
+      errors.unknown("field of " .. key, field, { "range", "choices", "whole" }, nil, where)
+    end
+  end
+  for _, field in ipairs { "range", "choices" } do
+    if about[field] ~= nil and type(about[field]) ~= "table" then refuse("%s: %s is a %s, expected a list", key, field, type(about[field])) end
+  end
+  local lo, hi = unpack(about.range or { 0, 0 })
+  if type(lo) ~= "number" or type(hi) ~= "number" then refuse("%s: range is { %s, %s }, expected { lo, hi }", key, tostring(lo), tostring(hi)) end
+  return about
 end
 
 ---What switches are written as.

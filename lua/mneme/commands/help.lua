@@ -206,7 +206,9 @@ end
 
 local function attention_text(name)
   local d = encoder_attention.definition(name)
-  local rows = tables.map(tables.keys(d.config), function(key) return { key, setting_types.show(d.config[key]), core_setting_docs[key] or "" } end)
+  local rows = tables.map(tables.keys(d.config), function(key)
+    return setting_row(key, { default = d.config[key], about = next(d.about[key]) and d.about[key] or { core_setting_docs[key] or "" } })
+  end)
   return ("mn.encoder { attention = \"%s\" } -- %s\n%s\n\n%s\nsettings, in addition to those of mn.encoder\n%s%s"):format(name, d.doc or "", d.source or "",
     prose(registry.file("attentions", name, "attention")), columns(rows),
     d.causal and "\nno causal form: " .. d.causal .. "\n" or "")
@@ -214,7 +216,7 @@ end
 
 local function dataset_text(name)
   local d, rows = dataset.definition(name), {}
-  for _, list in ipairs { { d.config, d.about or {} }, { dataset.common, dataset.common_about } } do
+  for _, list in ipairs { { d.config, d.about }, { dataset.common, dataset.common_about } } do
     for _, key in ipairs(tables.keys(list[1])) do
       rows[#rows + 1] = setting_row(key, { default = list[1][key], about = list[2][key] or {} })
     end

@@ -8,8 +8,8 @@
 --                     -1 (nothing is asked); `random` gives the example's random numbers (example_random.lua)
 -- or, for a text that continues from batch to batch, where each token asks for the next,
 --   stream            function(split) -> int32 array, its length
---   characters        function(split) -> the number of characters of these tokens; nil: unknown
---   vocabulary        a checksum of the tokens' meanings, so that a model is not evaluated with another vocabulary
+--   characters        if given: function(split) -> the number of characters of these tokens; nil: unknown
+--   vocabulary        if given: a checksum of the tokens' meanings, so that a model is not evaluated with another vocabulary
 local ffi = require "ffi"
 local example_random = require "mneme.envs.example_random"
 local errors = require "mneme.base.errors"
@@ -69,8 +69,7 @@ end
 function Task:batches(split)
   check_place(split, 0)
   if not self.carried then return math.huge end
-  local _, n = self.stream(split)
-  return math.ceil(math.floor((n - 1) / self.whole) / self.length)
+  return math.ceil(math.floor((self.parts[split].count - 1) / self.whole) / self.length)
 end
 
 -- One column of the buffers.
@@ -88,8 +87,7 @@ end
 -- Column b is the b-th of all equal parts of the text; the last batch of a pass is filled up with what is not asked.
 local function fill_stream(self, into, split, n)
   local T, B = self.length, self.batch
-  local ids, count = self.stream(split)
-  local part = math.floor((count - 1) / self.whole)
+  local ids, part = self.parts[split].ids, math.floor((self.parts[split].count - 1) / self.whole)
   local at = n % math.ceil(part / T) * T
   local rows = math.min(T, part - at)
   for b = 0, B - 1 do
@@ -125,18 +123,19 @@ function Task:fill(into, split, n)
       asked = asked or asks(self.answer, T)
       put(into, b, T, B, self.token, self.answer)
     end
-    if not asked then errors.raise(("data set %s: draw asked nothing in a whole batch: no answer is 0 or more"):format(self.name)) end
+    if not asked then self.refuse "draw asked nothing in a whole batch: no answer is 0 or more" end
   end
   local done = tensor.writable(into.done, "dataset:fill")
   ffi.fill(done, T * B)
   if fresh then ffi.fill(done, B, 1) end
 end
 
--- A row of numbers that `draw` fills: by numbers alone, and nowhere else.
-ffi.cdef "typedef struct mn_task_row { int32_t n; int32_t *at; } mn_task_row;"
+-- A row of numbers that `draw` fills: by whole numbers of its range alone, and nowhere else.
+ffi.cdef "typedef struct mn_task_row { int32_t n, least, most; int32_t *at; } mn_task_row; typedef struct mn_text { const int32_t *at; } mn_text;"
+local function is_whole(x, least, most) return type(x) == "number" and x % 1 == 0 and x >= least and x <= most end
 local function check_at(r, t)
-  if type(t) ~= "number" or not (t >= 0 and t < r.n) or t % 1 ~= 0 then
-    errors.raise(("dataset: draw: token or answer %s, expected 0 to %d"):format(tostring(t), r.n - 1))
+  if not is_whole(t, 0, r.n - 1) then
+    errors.raise(("dataset: draw: %s %s, expected 0 to %d"):format(r.least < 0 and "answer" or "token", tostring(t), r.n - 1))
   end
 end
 local row_of = ffi.metatype("mn_task_row", {
@@ -146,8 +145,9 @@ local row_of = ffi.metatype("mn_task_row", {
   end,
   __newindex = function(r, t, value)
     check_at(r, t)
-    if type(value) ~= "number" or value % 1 ~= 0 or not (value >= -2 ^ 31 and value < 2 ^ 31) then
-      errors.raise(("dataset: draw: token or answer %d is %s, expected a whole number"):format(t, tostring(value)))
+    if not is_whole(value, r.least, r.most) then
+      errors.raise(("dataset: draw: %s %d is %s, expected a whole number from %d to %d"):format(r.least < 0 and "answer" or "token", t,
+        tostring(value), r.least, r.most))
     end
     r.at[t] = value
   end,
@@ -162,13 +162,36 @@ function Task:example(split, index)
   check_place(split, index)
   ffi.fill(self.token, 4 * self.length)
   ffi.fill(self.answer, 4 * self.length, 255)
-  self.draw(self.random:seek(self.settings.seed, split, index), row_of(self.length, self.token), row_of(self.length, self.answer))
+  self.draw(self.random:seek(self.settings.seed, split, index), row_of(self.length, 0, self.tokens - 1, self.token),
+    row_of(self.length, -1, self.classes - 1, self.answer))
   return self.token, self.answer
 end
 
 -- ---- building ----
 
-local function definition(name) return registry.definition("datasets", name, "a data set") end
+local function definition(name) return registry.definition("datasets", name, "a data set", "") end
+
+-- A part of a text as it is first given, and nothing but tokens.
+local function part_of(self, split)
+  local ids, count = self.stream(split)
+  local room = type(ids) == "cdata" and pcall(ffi.new, "mn_text", ids) and (tostring(ffi.typeof(ids)):find("[", 1, true) and ffi.sizeof(ids) / 4 or 2 ^ 31)
+  if not room or not is_whole(count, 0, room) then
+    self.refuse('stream gave %s and %s, expected an array such as ffi.new("int32_t[?]", n) and how many of it are tokens', tostring(ids), tostring(count))
+  end
+  local most = math.min(self.tokens, self.classes) - 1
+  for i = 0, count - 1 do
+    if ids[i] < 0 or ids[i] > most then self.refuse("token %d of the %s part is %d, expected 0 to %d", i, split, ids[i], most) end
+  end
+  if count < 2 * self.batch then
+    errors.usage(("data set %s: the %s part has %d tokens, expected at least 2 for each of batch=%d sequences"):format(self.name, split, count, self.batch),
+      "a longer file, a smaller batch, or another share")
+  end
+  local characters = self.characters and self.characters(split)
+  if characters and not is_whole(characters, 1, 2 ^ 53) then
+    self.refuse("characters gave %s for the %s part, expected how many there are, or nil", tostring(characters), split)
+  end
+  return { ids = ids, count = count, characters = characters }
+end
 
 local function resolve(name, d, given)
   local settings = tables.merged(common, d.config)
@@ -181,7 +204,7 @@ local function resolve(name, d, given)
     settings[key] = value
   end
   for key, value in pairs(settings) do
-    setting_types.check(("data set %s: %s"):format(name, key), value, common_about[key] or (d.about or {})[key] or {})
+    setting_types.check(("data set %s: %s"):format(name, key), value, d.about[key] or common_about[key])
   end
   return settings
 end
@@ -199,19 +222,21 @@ local function new(name, settings)
   if type(name) ~= "string" then errors.raise "dataset: expected a name, as in mn.dataset(\"listops\", { batch = 16 })" end
   local d = definition(name)
   settings = resolve(name, d, settings or {})
-  errors.members("data set " .. name, d, "doc source config about build", d.build)
   local built = d.build(settings, settings.seed)
   errors.need("data set " .. name .. ": what build gave", built, nil, "{ tokens = ..., classes = ..., length = ..., draw = ... }")
-  errors.members("what build of data set " .. name .. " gave", built, "tokens classes length draw stream characters vocabulary instead", d.build)
+  errors.members("what build of data set " .. name .. " gave", built, "tokens classes length draw:function stream:function characters:function "
+    .. "vocabulary:string instead:string", d.build)
   local function refuse(what, ...) errors.raise(("data set %s: " .. what):format(name, ...), { where = errors.position_of(built.draw or d.build) }) end
   for _, key in ipairs { "tokens", "classes", "length" } do
     local n = built[key]
-    if type(n) ~= "number" or not (n >= 1 and n < 2 ^ 31 and n % 1 == 0) then refuse("%s = %s, expected a whole number from 1 on", key, tostring(n)) end
+    if not is_whole(n, 1, 2 ^ 28) then refuse("%s = %s, expected a whole number from 1 to 2^28", key, tostring(n)) end
   end
-  if type(built.draw or built.stream) ~= "function" then refuse "build gave no function draw, and no stream" end
+  if (built.draw == nil) == (built.stream == nil) then
+    refuse("build gave %s, expected one of them", built.draw and "draw and stream" or "no function draw, and no stream")
+  end
   local self = setmetatable(built, Task)
   self.name, self.settings, self.batch, self.carried = name, settings, settings.batch, self.stream ~= nil
-  self.first, self.whole = 0, settings.batch
+  self.first, self.whole, self.refuse = 0, settings.batch, refuse
   self.token, self.answer = ffi.new("int32_t[?]", self.length), ffi.new("int32_t[?]", self.length)
   self.random = example_random.new()
   local function drawn()
@@ -221,13 +246,7 @@ local function new(name, settings)
   for _ = 1, self.carried and 0 or 4 do
     if drawn() ~= drawn() then refuse "draw made another example 0 of the same `random`: something else varies, such as math.random" end
   end
-  for _, split in ipairs(self.carried and { "train", "valid", "test" } or {}) do
-    local _, n = self.stream(split)
-    if n < 2 * self.batch then
-      errors.usage(("data set %s: the %s part has %d tokens, expected at least 2 for each of batch=%d sequences"):format(name,
-        split, n, self.batch), "a longer file, a smaller batch, or another share")
-    end
-  end
+  self.parts = self.carried and { train = part_of(self, "train"), valid = part_of(self, "valid"), test = part_of(self, "test") }
   return self
 end
 

@@ -127,7 +127,7 @@ function extra_losses.check_trained(learner)
         learner.what or "supervised", name or "a tensor", table.concat(leaf:shape(), ",")), { where = where,
         hint = ((f == asked.policy or f == asked.value or f == asked.torso)
           and "mn.nn.module { %s = ..., forward = function(self, x) ... end } in place of the function"
-          or learner.agent and f == learner.agent.core.forward and "make it in build, as a part of the module: mn.nn.module { %s = ... }"
+          or (not learner.agent or f == learner.agent.core.forward) and "make it in build, as a part of the module: mn.nn.module { %s = ... }"
           or "modules = function(self) return { %s = ... } end beside the learner's loss, or { modules = { ... } } of mn.learner; "
           .. "a constant: x:detach()"):format(name and name:match "[%w_]+$" or "NAME") })
     end

@@ -337,11 +337,11 @@ function M:remember()
 end
 
 ---Its environments have failed in the middle of a rollout: what a checkpoint holds is as it was before.
----@return boolean done
+---@return integer? steps 0: it was undone; nil: it cannot be
 function M:undo()
-  if not (self.kept and self.env:stopped()) then return false end
+  if not (self.kept and self.env:stopped()) then return end
   for _, kept in ipairs(self.kept) do ffi.copy(kept.t:data(), kept.was, kept.bytes) end
-  return true
+  return 0
 end
 
 ---What a checkpoint holds besides tensors.

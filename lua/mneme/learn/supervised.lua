@@ -107,14 +107,20 @@ local function weigh(self)
   self.weight:data()[0] = sums[0] > 0 and mine * ranks.size / sums[0] or 1
 end
 
+local function evaluate(self)
+  self.whole, self.result = self.each, nil
+  self.evaluated, self.result = self.updates * self.each, self.valid:run(self.eval_batches)
+  self.whole = nil
+end
+
 ---One update with the next batch, and an evaluation where one is due.
 ---@return integer tokens
 ---@return boolean fine false where the loss or the gradient is not finite
 function Supervised:advance()
   local step = self.updates * self.each
-  self.drawing = true
+  self.whole = 0
   self.dataset:fill(self.batch, "train", self.updates)
-  self.drawing = false
+  self.whole = nil
   if self.weight then weigh(self) end
   self.updates = self.updates + 1
   self.optimiser:tick(learner_settings.schedule.rate(self, self.updates, step, self.cfg.steps, self.starts, self.each))
@@ -123,9 +129,7 @@ function Supervised:advance()
   step = step + self.each
   ranks.means(self.read, self.losses)
   local fine = trainer.is_finite(self.losses.loss, self.optimiser:grad_norm())
-  if fine and (step - self.evaluated >= self.eval_every or step >= (self.cfg.steps or math.huge)) then
-    self.evaluated, self.result = step, self.valid:run(self.eval_batches)
-  end
+  if fine and (step - self.evaluated >= self.eval_every or step >= (self.cfg.steps or math.huge)) then evaluate(self) end
   return self.each, fine
 end
 
@@ -172,13 +176,15 @@ function Supervised:contents()
   return list
 end
 
----Its data set has failed: nothing that a checkpoint holds has changed since the last update.
----@return boolean
-function Supervised:undo() return self.drawing end
+---Its data set has failed, in a batch or in an evaluation: what a checkpoint holds is that after the last update.
+---@return integer? steps of that update that the trainer does not know of; nil: an update broke off
+function Supervised:undo() return self.whole end
 
 ---What a checkpoint holds besides tensors.
 ---@return table
-function Supervised:counters() return { updates = self.updates, evaluated = self.evaluated, result = self.result } end
+function Supervised:counters()
+  return { updates = self.updates, evaluated = self.evaluated, result = self.result, unmeasured = (self.whole or 0) > 0 or nil }
+end
 
 ---Go on from a checkpoint, whose tensors are in place.
 ---@param checkpoint table
@@ -232,6 +238,7 @@ function Supervised:find_nan() return self.learn:find_nan() or "the loss is not 
 ---@return string
 ---@return table
 function Supervised:summary()
+  if self.updates * self.each >= (self.cfg.steps or math.huge) and self.evaluated < self.updates * self.each then evaluate(self) end
   local r = self.result
   if not r then return "no evaluation yet", {} end
   local bits = r.bits_per_character and (", %.3f bits per character"):format(r.bits_per_character) or ""

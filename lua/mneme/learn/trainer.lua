@@ -108,12 +108,11 @@ local function diverged(learner, run, step, observers, problem)
     "a smaller lr or max_norm may help")
 end
 
--- Its environments or its data set have failed for good in the middle of an update: a checkpoint of the training as it was before loses nothing.
-local function save_before(learner, run, step, checkpoint)
-  if ranks.size > 1 or step == 0 or not (learner.undo and learner:undo()) then return end
+-- Its environments or its data set have failed for good: a checkpoint of the training as it was after its last whole update loses nothing.
+local function save_before(run, step, checkpoint, what)
+  if step == 0 then return end
   local ok, why = true, nil
   if step > run.last_step then ok, why = pcall(checkpoint) end
-  local what = learner.agent and "rollout" or "batch"
   terminal.note(ok and ("saved as it was at step %.0f, before this %s; to go on: mneme run %s resume=%s"):format(step, what, run.script or "SCRIPT", run.path)
     or ("mneme: warning: %s: it cannot be saved as it was at step %.0f: %s"):format(run.path, step, tostring(why)))
 end
@@ -229,7 +228,12 @@ function trainer.train(learner)
       local ok, made, fine = xpcall(learner.advance, errors.handler, learner)
       if not ok and made.status == 3 then diverged(learner, run, step, observers, tostring(made)) end
       if not ok then
-        save_before(learner, run, step, checkpoint)
+        local done = ranks.size == 1 and learner.undo and learner:undo()          -- steps
+        if done and done > 0 then
+          step, logged = step + done, step + done
+          log(learner, run, step, started)
+        end
+        if done then save_before(run, step, checkpoint, learner.agent and "rollout" or done > 0 and "evaluation" or "batch") end
         error(made, 0)
       end
       if type(fine) ~= "boolean" then

@@ -109,9 +109,9 @@ function HeldOut:run(batches)
   out.commonest = 0
   for c = 0, dataset.classes - 1 do out.commonest = math.max(out.commonest, self.came[c] / asked) end
   out.perplexity = math.exp(out.loss)
-  if dataset.carried and dataset.characters(self.split) then
-    local _, tokens = dataset.stream(self.split)
-    out.bits_per_nat = tokens / dataset.characters(self.split) / math.log(2)
+  local part = dataset.carried and dataset.parts[self.split]
+  if part and part.characters then
+    out.bits_per_nat = part.count / part.characters / math.log(2)
     out.bits_per_character = out.loss * out.bits_per_nat
   end
   return out

@@ -150,12 +150,12 @@ end
 function own_parts.check(agent, about, resets, own_core)
   local c = agent.core
   local own, parts = c.forward and c.claims and own_core, about.torso or about.policy or about.value
-  if not own and not parts then return end
   local seen = {}
   agent.module:each(function(name)
-    local where = name:find "^core%." and errors.position_of(c.forward) or nil
-    seen[name] = not seen[name] or errors.raise(("agent: two tensors are called %s, expected a name of its own for each"):format(name), { where = where })
+    local where = name:find "^core%." and c.forward and errors.position_of(c.forward) or nil
+    seen[name] = not seen[name] or errors.raise(("two tensors are called %s, expected a name of its own for each"):format(name), { where = where })
   end)
+  if not own and not parts then return end
   local drawn, quiet = random.state() and tensor.keep(random.state()), {}
   local function draws()
     local now = random.state()

@@ -59,7 +59,6 @@ local function layer_attention(cfg, settings)
   local H, D, d = cfg.n_heads, cfg.d_head, cfg.d_model
   local sizes = { H = H, D = D, N = cfg.max_len }
   local inner = encoder_attention.new(cfg.attention, settings, sizes)
-  local definition = encoder_attention.definition(cfg.attention)
   local children, extra = {}, {}
   local function add(name, n)
     local m = nn.linear(d, H * n)
@@ -70,7 +69,7 @@ local function layer_attention(cfg, settings)
     end
   end
   local q, k, v = add("q", D), add("k", D), add("v", D)
-  for _, e in ipairs(definition.extras and definition.extras(encoder_attention.configure(cfg.attention, settings), sizes) or {}) do
+  for _, e in ipairs(encoder_attention.extras(cfg.attention, encoder_attention.configure(cfg.attention, settings), sizes)) do
     extra[e[1]] = add(e[1], e[2])
   end
   local out = nn.linear(H * D, d, { act = block.closing(cfg.flow) })

@@ -1,7 +1,7 @@
 -- encoder_attention.lua -- attention over a whole sequence at once, for encoders: y = attention(q, k, v), built by name from
 -- lua/mneme/attentions/NAME.lua (then ./attentions).  Such a file returns
 --   doc, source   one line, and where it is from
---   config        its settings and their defaults; with `causal` among them where it has a causal form
+--   config        its settings and their defaults; with `causal` among them where it has a causal form;  about  what they mean, as for mn.config
 --   causal        if it has none: the reason, as the end of a sentence
 --   extras        function(cfg) -> { { name, elements per head } ... }: inputs besides q, k, v that come from the tokens
 --   build         function(cfg, sizes) -> a module called as m(q, k, v, extras), all [B,H,N,dh] -> y [B,H,N,dh];
@@ -10,6 +10,7 @@
 local errors = require "mneme.base.errors"
 local contract_rig = require("mneme.base.lazy") "mneme.models.contract_rig"
 local registry = require "mneme.base.registry"
+local setting_types = require "mneme.base.setting_types"
 local tables = require "mneme.base.tables"
 local module = require "mneme.tensor.module"
 local nn = require "mneme.tensor.nn"
@@ -22,7 +23,7 @@ local definitions = {}
 
 ---The definition of an attention by name.
 function attention.definition(name)
-  definitions[name] = definitions[name] or registry.definition("attentions", name, "an attention")
+  definitions[name] = definitions[name] or registry.definition("attentions", name, "an attention", "causal:string extras:function check:function")
   return definitions[name]
 end
 
@@ -39,15 +40,30 @@ function attention.configure(name, given, ignore_unknown)
   for key, value in pairs(given or {}) do
     local default, least = d.config[key], counts[key]
     if key == "causal" and default == nil and value == true then
-      errors.raise(("attention %s has no causal form: %s"):format(name, d.causal), { status = 2 })
+      errors.raise(("attention %s has no causal form%s"):format(name, d.causal and ": " .. d.causal or ""), { status = 2 })
     elseif default == nil then
       if not (ignore_unknown or key == "causal") then errors.unknown("key of attention " .. name, key, tables.keys(d.config)) end
     elseif type(value) ~= type(default) then
       errors.raise(("attention %s: %s = %s, expected a %s"):format(name, key, tostring(value), type(default)), { status = 2 })
     else cfg[key] = least and errors.whole("attention " .. name, key .. " =", value, least) or value end
+    setting_types.check(("attention %s: %s"):format(name, key), value, d.about[key] or {})
   end
   if d.check then d.check(cfg) end
   return cfg
+end
+
+---Its inputs besides q, k and v, { name, elements per head } each.
+function attention.extras(name, cfg, sizes)
+  local d = attention.definition(name)
+  local list = d.extras and errors.call(d.extras, cfg, sizes) or {}
+  for _, extra in ipairs(type(list) == "table" and list or { list }) do
+    local elements = type(extra) == "table" and type(extra[1]) == "string" and extra[2]
+    if type(elements) ~= "number" or elements < 1 or elements % 1 ~= 0 then
+      errors.raise(("attention %s: extras gave %s, expected { { NAME, elements per head } ... }"):format(name, tables.in_words(extra)),
+        { where = errors.position_of(d.extras) })
+    end
+  end
+  return list
 end
 
 -- Of a user's own attention: sequences of a batch are apart, and with causal=true no token sees a later one.  One that draws is not compared.
@@ -81,13 +97,14 @@ function attention.new(name, cfg, sizes, ignore_unknown)
   cfg = attention.configure(name, cfg, ignore_unknown)
   local d = attention.definition(name)
   local inner = module.need(("attention %s: what build gave"):format(name), errors.call(d.build, cfg, sizes), d.build)
-  local wanted = d.extras and d.extras(cfg, sizes) or {}
+  local wanted = attention.extras(name, cfg, sizes)
   local function check(what, t, shape, where)
     if not tensor.is(t) then errors.raise(("attention %s: %s is %s, expected a tensor"):format(name, what, tostring(t)), { where = where }) end
     local got = table.concat(t:shape(), ",")
     if got ~= shape then errors.raise(("attention %s: %s is [%s], expected [%s]"):format(name, what, got, shape), { where = where }) end
   end
-  local m = nn.module({ leaves = inner.leaves, named = inner.named, children = inner.children }, function(_, q, k, v, extras)
+  local leaves, named, children = module.members(inner)
+  local m = nn.module({ leaves = leaves, named = named, children = children }, function(_, q, k, v, extras)
     if not tensor.is(q) then errors.raise(("attention %s: q is %s, expected a tensor [B,H,N,dh]"):format(name, tostring(q))) end
     local s = q:shape()
     if #s ~= 4 or s[2] ~= sizes.H or s[4] ~= sizes.D then

@@ -73,24 +73,6 @@ end
 
 -- ---- what the script declares ----
 
-local function about_of(key, given)
-  local about = type(given) == "string" and { given } or given or {}
-  if type(about) ~= "table" then
-    errors.raise(("config: %s: expected a text or { text, range = {lo, hi} }"):format(key))
-  end
-  for field in pairs(about) do
-    if field ~= 1 and field ~= "range" and field ~= "choices" and field ~= "whole" then
-      errors.unknown("field of " .. key, field, { "range", "choices", "whole" })
-    end
-  end
-  for _, field in ipairs { "range", "choices" } do
-    if about[field] ~= nil and type(about[field]) ~= "table" then
-      errors.raise(("config: %s: %s is a %s, expected a list"):format(key, field, type(about[field])))
-    end
-  end
-  return about
-end
-
 -- The range of a learner's setting that a script declares without one, so that a wrong value is refused before an agent is built.
 local function ranged(key, default, about)
   local rule = learner_settings.keys[key]
@@ -131,11 +113,8 @@ end
 local function declare(defaults, about)
   local schema, own, common = {}, {}, {}
   for key, default in pairs(defaults) do
-    if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then
-      errors.raise(("config: '%s' cannot be a key, expected letters, digits and _"):format(tostring(key)))
-    elseif key ~= "quick" and key ~= "full" then
-      setting_types.check_default(key, default)
-      schema[key] = { default = default, about = ranged(key, default, about_of(key, about[key])) }
+    if key ~= "quick" and key ~= "full" then
+      schema[key] = { default = default, about = ranged(key, default, setting_types.declared("config", key, default, about[key])) }
       own[#own + 1] = key
     end
   end

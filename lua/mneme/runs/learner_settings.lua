@@ -3,6 +3,7 @@
 -- declares them or not; the learner lists those that it reads, with their published values.  docs/learners.md and docs/datasets.md
 -- explain them.
 local errors = require "mneme.base.errors"
+local setting_types = require "mneme.base.setting_types"
 local tables = require "mneme.base.tables"
 
 -- ---- schedules of the learning rate ----
@@ -153,18 +154,14 @@ local of_run = { seed = { range = { 0, 2 ^ 53 }, whole = true }, steps = { range
 function learner_settings.declare(what, key, default, about)
   local function refuse(...) errors.raise(("%s: %s: "):format(what, tostring(key)) .. (...):format(select(2, ...))) end
   if about ~= nil then
-    about = type(about) == "string" and { about } or about
-    if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then refuse "not a name of letters, digits and _" end
+    about = setting_types.declared(what, key, default, about)
     if keys[key] and not keys[key].own then refuse("every learner's %s means: %s", key, keys[key][1]) end
-    if type(about) ~= "table" or type(about[1]) ~= "string" then refuse "about is no text and no { text, range = {lo, hi} }" end
+    if not about[1] then refuse "about is no text and no { text, range = {lo, hi} }" end
     local kind, choices, range = type(default), about.choices, about.range
     if kind == "string" then
       local texts = type(choices) == "table" and choices[1] ~= nil
       for _, word in ipairs(texts and choices or {}) do texts = texts and type(word) == "string" end
       if not texts then refuse "a text needs choices = { TEXT, ... }" end
-    end
-    if kind == "number" and range ~= nil and (type(range) ~= "table" or type(range[1]) ~= "number" or type(range[2]) ~= "number") then
-      refuse "range is no { lo, hi }"
     end
     keys[key] = { about[1], own = true, switch = kind == "boolean" or nil, choices = kind == "string" and choices or nil,
       range = kind == "number" and (range or { -2 ^ 53, 2 ^ 53 }) or nil, whole = about.whole }

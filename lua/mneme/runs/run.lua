@@ -221,6 +221,7 @@ local function old_run(cfg)
   self.last_step = self.at and self.at.step or 0
   self.before = outcome.read(self.path)
   local unplayed = self.before and self.before.ended == "stop_score" and not self.before.fresh          -- its fresh episodes
+  unplayed = unplayed or self.at and self.at.counters.unmeasured                           -- its last evaluation failed
   if self.at and self.at.step >= cfg.steps and not run.finished_goes_on and not unplayed then
     terminal.note(("%s is finished: %.0f steps (steps=N goes further)"):format(self.path, self.at.step))
     terminal.next_step.say({ "view", self.path }, { "eval", self.path })

@@ -99,13 +99,14 @@ local function sort_field(name, value, found)
   elseif type(value) == "table" and getmetatable(value) == nil then add_modules(name, value, found, {}) end
 end
 
--- Leaves, named and children of a module; of a class, as its fields are now, in the order of their names.
-local function members(m)
+---Leaves, named and children of a module; of a class, as its fields are now, in the order of their names.
+function M.members(m)
   if not m.forward or m.children then return m.leaves, m.named, m.children end
   local found = { leaves = {}, named = {}, children = {} }
   for _, key in ipairs(tables.keys(m)) do sort_field(key, m[key], found) end
   return found.leaves, found.named, found.children
 end
+local members = M.members
 
 ---@return table torch_layout.lua
 function M.torch_layout() return require("mneme.tensor.torch_layout")(members) end

@@ -48,8 +48,10 @@ local function with_own(own, at, x)
   return t, at
 end
 
+local function packed(...) return { n = select("#", ...), ... } end
+
 local function record(self, own, ...)
-  local given, at = { n = select("#", ...), ... }, { n = 0 }
+  local given, at = packed(...), { n = 0 }
   for i = 1, given.n do given[i] = with_own(own, at, given[i]) end
   self.own, self.args, self.constants = own, collect({}, {}, unpack(given, 1, given.n))
   for _, t in ipairs(self.args) do
@@ -65,10 +67,13 @@ local function record(self, own, ...)
     local ended = C.mn_plan_end(self.handle)
     if not ok then error((...), 0) end
     check(ended)
-    self.recorded, self.results = true, { n = select("#", ...), ... }
+    self.recorded, self.results = true, packed(...)
     return ...
   end
-  return finish(pcall(self.f, unpack(given, 1, given.n)))
+  local result
+  local function call() result = packed(pcall(self.f, unpack(given, 1, given.n))) end
+  string.gsub(" ", " ", call)                      -- called from C, it cannot yield, which would leave this open
+  return finish(unpack(result, 1, result.n))
 end
 
 -- Is t another tensor than the recorded one?
@@ -114,6 +119,9 @@ end
 ---@param t1 integer one past the last
 function Plan:rows(t0, t1)
   if not self.recorded then errors.raise "plan: nothing was recorded: call it first" end
+  if type(t0) ~= "number" or type(t1) ~= "number" then
+    errors.raise(("plan:rows(%s, %s), expected the first row and one past the last"):format(tostring(t0), tostring(t1)))
+  end
   if C.mn_plan_run(self.handle, t0, t1) ~= 0 then check(-1) end
 end
 
@@ -122,6 +130,14 @@ end
 ---@param from table<string, Tensor> final states that the plan returned
 ---@param to table<string, Tensor> leaves by the same names
 function Plan:carry(from, to)
+  if not self.recorded then errors.raise "plan: nothing was recorded: call it first" end
+  for i, what in ipairs { "from", "to" } do
+    local states = ({ from, to })[i]
+    errors.need("plan:carry: " .. what, states, nil, "tensors by name")
+    for name in pairs(from) do
+      if not tensor.is(states[name]) then errors.raise(("plan:carry: %s.%s is %s, expected a tensor"):format(what, name, tables.in_words(states[name]))) end
+    end
+  end
   local names = sorted(from)
   local finals, leaves = ffi.new("mn_tensor[?]", #names), ffi.new("mn_tensor[?]", #names)
   for i, name in ipairs(names) do finals[i - 1], leaves[i - 1] = from[name], to[name] end
