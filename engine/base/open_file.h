@@ -5,5 +5,6 @@
 int mn_open_write(const char *path, int flags, int mode);    /* as open() */
 int mn_open_read(const char *path);
 int mn_open_draft(const char *path, char draft[4096]);
+void mn_drop_drafts(const char *path);
 
 #endif

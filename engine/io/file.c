@@ -192,11 +192,13 @@ int mn_file_write_after(mn_ctx *mn, const char *path, int n, const void *const *
   m = open_some(m, others, more, &failed);
   if (m < 0) return why(mn, failed, "written", errno);
   int fd = mn_open_draft(path, draft);
-  bool made = fd >= 0;
-  if (!fill(fd, n, piece, bytes, m, more) && !rename(draft, path) && !sync_folder(path)) return 0;
+  int held = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);       /* its lock, until it has its name */
+  bool done = !fill(fd, n, piece, bytes, m, more) && !rename(draft, path) && !sync_folder(path);
   int error = errno;
-  if (made) unlink(draft);
-  return why(mn, path, "written", error);
+  if (done) mn_drop_drafts(path);
+  else if (fd >= 0) unlink(draft);
+  if (held >= 0) close(held);
+  return done ? 0 : why(mn, path, "written", error);
 }
 
 /* Create an empty draft of `path`, whose name goes to `draft`. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ extern char **environ;
 struct mn_movie {
   mn_ctx *ctx;
   char *path;                  /* where it goes, */
-  char draft[4096];            /* and where it is written meanwhile */
+  char draft[4096];            /* and where it is written meanwhile, */
+  int held;                    /* locked: mn_drop_drafts */
   int width, height;
   mn_gif *gif;                 /* or */
   pid_t ffmpeg;                /* the process, 0: none, */
@@ -38,7 +40,7 @@ static int start_ffmpeg(mn_movie *m, int fps) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
     return mn_fail(m->ctx, "ffmpeg: %s", strerror(errno));
   char *const argv[] = {
-    "ffmpeg", "-y", "-nostdin", "-loglevel", "error",
+    "ffmpeg", "-y", "-nostdin", "-xerror", "-loglevel", "error",   /* -xerror: a file that it could not finish is a failure */
     "-f", "rawvideo", "-pix_fmt", "rgba", "-s", size, "-r", rate, "-i", "pipe:0",
     "-an", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-c:v", "libx264", "-crf", "18",
     "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", out, NULL };
@@ -67,13 +69,15 @@ mn_movie *mn_movie_new(mn_ctx *mn, const char *path, int width, int height, int 
   }
   mn_movie *m = calloc(1, sizeof *m);
   if (!m) { mn_fail(mn, "%s: no memory", path); return NULL; }
-  m->ctx = mn, m->width = width, m->height = height, m->feed = -1;
+  m->ctx = mn, m->width = width, m->height = height, m->feed = m->held = -1;
   size_t length = strlen(path);
   if ((m->path = malloc(length + 1))) {
     memcpy(m->path, path, length + 1);
     /* a folder that cannot be written is better found now than after a thousand frames */
     if (mn_file_draft(mn, path, m->draft)) m->draft[0] = 0;
     else {
+      m->held = mn_open_read(m->draft);
+      flock(m->held, LOCK_EX | LOCK_NB);
       mn_remove_if_ended(m->draft);
       if (gif && (m->gif = mn_gif_new(mn, width, height, fps))) return m;
       if (mp4 && !start_ffmpeg(m, fps)) return m;
@@ -113,7 +117,9 @@ int mn_movie_add(mn_movie *m, const uint8_t *rgba) {
 int mn_movie_end(mn_movie *m) {
   if (m->gif) return mn_gif_end(m->gif, m->path);
   if (end_ffmpeg(m)) return mn_fail(m->ctx, "%s: ffmpeg failed; its message is above", m->path);
-  return mn_file_move(m->ctx, m->draft, m->path);
+  if (mn_file_move(m->ctx, m->draft, m->path)) return -1;
+  mn_drop_drafts(m->path);
+  return 0;
 }
 
 /* Free a movie; one that was not ended leaves no file. */
@@ -124,6 +130,7 @@ void mn_movie_free(mn_movie *m) {
   if (m->ffmpeg) kill(m->ffmpeg, SIGKILL);                 /* what it would still write nobody gets */
   end_ffmpeg(m);
   if (m->draft[0]) unlink(m->draft);
+  if (m->held >= 0) close(m->held);
   free(m->path);
   free(m);
 }

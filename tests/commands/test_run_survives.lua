@@ -156,6 +156,17 @@ t.test("limits: address space, file size, closed streams", function()
   t.eq(read "closed/lock", "")
 end)
 
+t.test("no folder for temporary files is one sentence; they lie in TMPDIR, and none is left", function()
+  t.eq(select(2, train("seen", "steps=2000")), 0)
+  for _, words in ipairs { "run tmaze quick=1 " .. SMALL .. " steps=2000 seeds=2", "view seen out=page.html wait=1", "check core=gru" } do
+    local said, status = sh(("TMPDIR=nowhere '%s' %s 2>&1"):format(shell.program, words))
+    t.eq(status, 1, said)
+    t.ok(said:find "nowhere/mneme: cannot be written: No such file or directory", said)
+    said, status = sh(("mkdir -p temporary; TMPDIR='%s/temporary' '%s' %s 2>&1; s=$?; ls temporary; (exit $s)"):format(dir, shell.program, words))
+    t.ok(status == 0 and not said:find "%.tmp", said)
+  end
+end)
+
 t.test("two writers of one path: the file is always one of theirs, whole", function()
   files.write(dir .. "/writer.lua", { ([[package.path = "%s/lua/?.lua;%s/lua/?/init.lua;" .. package.path
     local files = require "mneme.base.files"

@@ -21,6 +21,21 @@ local function put(path, text)
   f:close()
 end
 
+-- A film of noise, 4 kB or more a frame.
+local function film(path, frames)
+  local movie, pixels = files.check(C.mn_movie_new(engine.ctx, path, 64, 64, 20)), ffi.new("uint8_t[?]", 64 * 64 * 4)
+  local ok, problem = pcall(function()
+    for _ = 1, frames do
+      for i = 0, 64 * 64 * 4 - 1 do pixels[i] = math.random(0, 255) end
+      files.check(C.mn_movie_add(movie, pixels))
+    end
+    files.check(C.mn_movie_end(movie))
+  end)
+  C.mn_movie_free(movie)
+  if not ok then error(problem, 0) end
+end
+local writers = { json = function(path, frames) files.write(path, { ("x"):rep(4096 * frames) }) end, gif = film, mp4 = shell.has "ffmpeg" and film or nil }
+
 -- ---- files ----
 
 t.test("a file is written from pieces, read, appended to, cut, renamed and removed", function()
@@ -71,6 +86,13 @@ t.test("a full disk leaves the old file as it was, and no rubbish", function()
     t.raises(files.write, "small/f: cannot be written: No space left on device %(with room again", small .. "/f", { ("x"):rep(1e5) })
     t.eq(files.read(small .. "/f"), "old")
     t.eq(table.concat(files.list(small), " "), "f", "the draft is gone")
+    for kind, write in pairs(writers) do
+      files.write(small .. "/f." .. kind, { "old" })
+      t.raises(write, kind == "mp4" and "ffmpeg" or "No space left on device", small .. "/f." .. kind, 40)
+      t.eq(files.read(small .. "/f." .. kind), "old", kind)
+      files.remove(small .. "/f." .. kind)
+      t.eq(table.concat(files.list(small), " "), "f", kind)
+    end
     files.append(small .. "/log", "one line\n")
     t.raises(files.append, "small/log: cannot be written: No space left", small .. "/log", ("y"):rep(1e5))
     t.eq(files.read(small .. "/log"), "one line\n", "half a line is taken back")
@@ -80,6 +102,28 @@ t.test("a full disk leaves the old file as it was, and no rubbish", function()
   end)
   os.execute("umount " .. small)
   if not ok then error(problem, 0) end
+end)
+
+t.test("who writes a file removes the drafts of it that killed processes left, and no other file", function()
+  local others = { "g.%s.0123456789abcdef.tmp.txt", "g.%s.0123456789abcde.tmp", "g.%s.0123456789abcdeg.tmp", "gg.%s.0123456789abcdef.tmp",
+    "g.%sx.0123456789abcdef.tmp" }
+  for kind, write in pairs(writers) do
+    local folder = dir .. "/drafts/" .. kind
+    files.make_folder(folder)
+    local held = files.check(C.mn_movie_new(engine.ctx, folder .. "/g.gif", 8, 8, 20))
+    local kept = { files.list(folder)[1] }
+    for _, name in ipairs(others) do kept[#kept + 1] = name:format(kind) end
+    for _, name in ipairs(kept) do put(folder .. "/" .. name, "other") end
+    for _, hex in ipairs { "0123456789abcdef", "fedcba9876543210" } do put(("%s/g.%s.%s.tmp"):format(folder, kind, hex), "half") end
+    files.make_folder(("%s/g.%s.aaaaaaaaaaaaaaaa.tmp"):format(folder, kind))
+    shell.run(folder, "touch -d '3 seconds ago' *")
+    put(("%s/g.%s.0000000000000000.tmp"):format(folder, kind), "begun just now")
+    for _, name in ipairs { ("g.%s.aaaaaaaaaaaaaaaa.tmp"):format(kind), ("g.%s.0000000000000000.tmp"):format(kind), "g." .. kind } do kept[#kept + 1] = name end
+    write(folder .. "/g." .. kind, 2)
+    table.sort(kept)
+    t.eq(table.concat(files.list(folder), " "), table.concat(kept, " "), kind)
+    C.mn_movie_free(held)
+  end
 end)
 
 t.test("sha256: as coreutils compute it, at the ends of blocks", function()

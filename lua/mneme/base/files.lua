@@ -9,7 +9,7 @@ local terminal = require "mneme.base.terminal"
 local C = engine.C
 local files = {}
 
-local of_run = { "metrics%.jsonl$", "%.safetensors$", "config%.json$", "manifest%.json$", "/events%.out[^/]*$", "/lock$", "outcome%.json$", "resources%.json$" }
+local of_run = { "metrics%.jsonl$", "checkpoints/[^/]*$", "config%.json$", "manifest%.json$", "/events%.out", "/lock$", "outcome%.json$", "resources%.json$" }
 local hints = {
   ["No space left on device"] = "with room again, resume=FOLDER goes on from the last checkpoint",
   ["Read-only file system"] = "run=FOLDER puts a run elsewhere",
@@ -136,6 +136,17 @@ function files.draft(path)
   local draft = ffi.new "char[4096]"
   check(C.mn_file_draft(engine.ctx, path, draft))
   return ffi.string(draft)
+end
+
+---An empty file of this process alone, for a while: a draft of `stem`, or one in $TMPDIR or /tmp.
+---@param f fun(path: string)? it is removed when f ends, and what f returns is returned
+function files.temporary(f, stem)
+  local path = files.draft(stem or (os.getenv "TMPDIR" or "/tmp") .. "/mneme")
+  if not f then return path end
+  local ok, result = pcall(f, path)
+  files.remove(path)
+  if not ok then error(result, 0) end
+  return result
 end
 
 ---Append a string, all of it or nothing.

@@ -123,7 +123,7 @@ local function press(played, o)
   if not o.out then return end
   local what, frame = played:page()
   local pixels = scene.painter(nil, o):paint(what, frame, o.width, o.height)
-  engine.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
+  files.check(C.mn_image_write(engine.ctx, o.out, pixels, o.width, o.height))
 end
 
 local function came_to(r)

@@ -46,7 +46,7 @@ local function each_seed(path, words, seeds, at_a_time, run_one)
   local at, done, status, folder = 0, 0, 0, script.setting(words, "run") or ""
   local list = tables.map(seeds, function(seed)
     return { seed = seed, words = setting_types.without(words, "run", "threads"), folder = folder ~= "" and ("%s-seed%.0f"):format(folder, seed) or nil,
-      log = os.tmpname(), progress = os.tmpname() }
+      log = files.temporary(), progress = files.temporary() }
   end)
   local tty = ffi.C.isatty(2) == 1 and os.getenv "TERM" ~= "dumb"
   local foreseen
@@ -94,8 +94,10 @@ local function each_seed(path, words, seeds, at_a_time, run_one)
         io.stdout:write(terminal.fold(("seed %.0f: %s\n"):format(job.seed, line), terminal.columns(1)))
       end
       io.stdout:flush()
-      local killed = about.signal ~= 0 and not about.stopped
-      if killed then terminal.note(("mneme: seed %.0f: its process was killed by signal %d"):format(job.seed, about.signal)) end
+      if about.signal ~= 0 and not about.stopped then terminal.note(("mneme: seed %.0f: its process was killed by signal %d"):format(job.seed, about.signal))
+      elseif about.status ~= 0 and text_of(job.log) == "" then
+        terminal.note(("mneme: seed %.0f ended with status %d; what it said could not be written to %s"):format(job.seed, about.status, job.log))
+      end
       os.remove(job.log)
       os.remove(job.progress)
       lfs.rmdir(job.folder)                      -- which only removes an empty one, of a run that never began

@@ -232,7 +232,7 @@ function view.export(shown, o)
   end
   if o.kind == "png" then
     play(shown, o, function(last)
-      if last then engine.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + wait), o.width, o.height)) end
+      if last then files.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + wait), o.width, o.height)) end
     end)
     if painter.view.unfinished then
       terminal.note(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d"):format(o.out, wait, 10 * math.max(1, wait)))
@@ -255,7 +255,7 @@ function view.export(shown, o)
       engine.check(C.mn_movie_add(movie, pixels))
       written = written + 1
     end
-    if last then engine.check(C.mn_movie_end(movie)) end
+    if last then files.check(C.mn_movie_end(movie)) end
   end)
   C.mn_movie_free(movie)
   if bar then bar:clear() end

@@ -148,7 +148,7 @@ local function write(o, result)
     local name, map = o.folder:match "([^/]+)/*$", result.map
     figures.export(result:figure(("Where %s %s, at %.0f steps"):format(name, map.test_of == "hold" and "forgets" or "remembers", map.carrier.steps),
       ("episodes: %d, %s. %s%s"):format(#map.outcomes, baseline(map), note(result), result.test and " Cells without colour do not." or "")), o.out)
-  else engine.check(C.mn_image_write(engine.ctx, o.out, scene.painter(nil, o):paint(page(o, result), {}, o.width, o.height), o.width, o.height)) end
+  else files.check(C.mn_image_write(engine.ctx, o.out, scene.painter(nil, o):paint(page(o, result), {}, o.width, o.height), o.width, o.height)) end
   print(o.out)
 end
 

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local costs = require "mneme.models.costs"
 local expect = require "mneme.models.expect"
+local files = require "mneme.base.files"
 local tables = require "mneme.base.tables"
 local plans = require "mneme.tensor.plan"
 local contract_rig = require "mneme.models.contract_rig"
@@ -380,14 +381,16 @@ end)
 -- ---- files, probes, wrong calls ----
 
 each("parameters survive saving and loading; wrong files change nothing", function(settings, c)
-  local path, list = os.tmpname(), {}
+  local list = {}
   for name, p in pairs(c:state_dict()) do list[#list + 1] = { name, p } end
-  safetensors.write(path, list)
   local other = contract_rig.build(settings, 2)
   local x = input(c)
   local y, before = contract_rig.run(c, x), contract_rig.run(other, x)
   expect.ok(contract_rig.apart(y, before) > 1e-3)
-  local dict = safetensors.load(path).tensors
+  local dict = files.temporary(function(path)
+    safetensors.write(path, list)
+    return safetensors.load(path).tensors
+  end)
   local name, p = next(dict)
   dict[name] = nil
   expect.raises(function() other:load_state_dict(dict) end, "missing " .. name:gsub("%p", "%%%0"))
@@ -399,7 +402,6 @@ each("parameters survive saving and loading; wrong files change nothing", functi
   dict.more = nil
   other:load_state_dict(dict)
   same(contract_rig.run(other, x), y, "after loading")
-  os.remove(path)
 end)
 
 local gates = tables.set(state_arrays.gates)

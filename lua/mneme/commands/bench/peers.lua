@@ -83,7 +83,7 @@ end
 
 -- What JAX compiles runs in a process of its own, and trains `often` times for each line that is written into a pipe.
 local function compiled(o, python, folder, often, our_name, l, updates, their_name)
-  local pipe, script = os.tmpname(), ("tests/reference/bench_%s.py"):format(python == "jax" and "purejaxrl" or python)
+  local pipe, script = files.temporary(), ("tests/reference/bench_%s.py"):format(python == "jax" and "purejaxrl" or python)
   files.remove(pipe)
   local function told(from)
     local line = from:read "*l"
@@ -93,9 +93,9 @@ local function compiled(o, python, folder, often, our_name, l, updates, their_na
     end
     return line
   end
-  os.execute("mkfifo " .. pipe)
+  os.execute("mkfifo " .. shell_quote(pipe))
   local process = io.popen(("%s=%s %s %s %d <%s 2>%s.log"):format(folder:upper(), shell_quote(o[folder]), shell_quote(o[python]),
-    shell_quote(registry.root .. script), often, pipe, pipe))
+    shell_quote(registry.root .. script), often, shell_quote(pipe), shell_quote(pipe .. ".log")))
   local go = io.open(pipe, "w")                                    -- waits for the reader
   told(process)                                                     -- "ready"
   l:begin()

@@ -18,13 +18,10 @@ local function convert(fig, path, kind, o)
   if not can_convert() then
     errors.fail(path .. ": rsvg-convert is not installed", "Debian: apt-get install librsvg2-bin; or a name that ends in .svg")
   end
-  local from = files.draft(path)
-  local ok, drawn = pcall(function()
+  local drawn = files.temporary(function(from)
     files.write(from, { drawing(fig, o) })
     return files.output(("rsvg-convert --format=%s --zoom=%d < %s"):format(kind, kind == "png" and ZOOM or 1, terminal.shell_quote(from)))
-  end)
-  files.remove(from)
-  if not ok then error(drawn, 0) end
+  end, path)
   if not drawn:find(kind == "png" and "IEND....$" or "%%%%EOF%s*$") then errors.fail(path .. ": rsvg-convert failed") end
   files.write(path, { drawn })
 end

@@ -265,11 +265,10 @@ end
 
 -- The page as last drawn, as a picture.
 local function picture(painter)
-  local path = os.tmpname()
-  engine.check(C.mn_image_write(engine.ctx, path, painter:fill(), painter.view.width, painter.view.height))
-  local bytes = files.read(path)
-  files.remove(path)
-  return base64(bytes)
+  return base64(files.temporary(function(path)
+    files.check(C.mn_image_write(engine.ctx, path, painter:fill(), painter.view.width, painter.view.height))
+    return files.read(path)
+  end))
 end
 
 -- ---- sentences ----

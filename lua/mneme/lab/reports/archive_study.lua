@@ -61,10 +61,9 @@ end
 
 -- A new folder, in memory where there is such a place: what is written there need not outlast anything.
 local function new_folder()
-  local name = os.tmpname()
-  os.remove(name)
-  local in_memory = "/dev/shm/" .. name:match "[^/]*$"
-  if files.is_folder "/dev/shm" and pcall(files.make_folder, in_memory) then return in_memory end
+  local ok, name = pcall(files.draft, "/dev/shm/mneme")
+  if not ok then name = files.temporary() end
+  files.remove(name)
   files.make_folder(name)
   return name
 end
