@@ -169,6 +169,23 @@ end }
   t.ok(status == 1 and said:find "cores/twice.lua:%d+: two tensors are called core.gate.weight" and not files.is_folder(dir .. "/twice"), said)
 end)
 
+t.test("modules of a learner that are none, and an optimiser that leaves out what the loss reaches, are named with the learner's line", function()
+  for _, name in ipairs { "none", unpack(mn.names "learners") } do
+    local base = name ~= "none" and mn.learners[name] or nil
+    local function loss(_, batch) return batch.values:square():mean() + batch.logits:square():mean() end
+    for _, gives in ipairs { 3, { 3 }, { a = 3 }, { mn.nn.linear(1, 1) }, { a = mn.tensor { 1 } } } do
+      local function modules() return gives end
+      local ok, why = pcall(train, mn.on_policy { base = base, modules = modules, loss = loss }, config { num_envs = name:find "^stream" and 1 or 4 })
+      t.ok(not ok and why.where == errors.position_of(modules), name .. ": " .. tostring(why))
+    end
+  end
+  local function loss(_, batch) return batch.values:square():mean() + batch.logits:square():mean() end
+  local learner = train(mn.on_policy { loss = loss, setup = function(self) self.optimiser = mn.sgd({ self.agent:parameters()[1] }, { lr = 0.01 }) end }, config())
+  learner:begin()
+  local ok, why = pcall(learner.advance, learner)
+  t.ok(not ok and why.message:find "self.optimiser, which setup made, does not move it" and why.where == errors.position_of(loss), tostring(why))
+end)
+
 t.test("whatever a loss gives wrongly, the error names its line", function()
   local function mean(batch) return batch.values:square():mean() end
   for _, wrong in ipairs { function() end, function() return 3 end, function(batch) return batch.values end, function(batch) return batch.returns:mean() end,

@@ -65,3 +65,16 @@ t.test("a core that says nothing of what it computes is counted as two multiply-
     t.eq(c:describe().step.macs, 2 * c:state_floats(), name)
   end
 end)
+
+t.test("whatever a core declares wrongly is refused with its line, before anything depends on it", function()
+  for change, what in pairs { ['core.acts = "often"'] = "acts = often", ["core.acts = true"] = "acts = true", ["core.looks_back = 5"] = "looks_back is a number",
+    ['core.looks_back = "Q*3"'] = "looks_back = Q*3", ['core.looks_back = "D +"'] = "looks_back = D +", ['core.looks_back = "-3"'] = "looks_back = -3",
+    ['core.complexity = "2*D"'] = "complexity is a string", ['core.complexity = { steps = "2*D" }'] = "'steps'; did you mean 'step'",
+    ["core.complexity = { step = 7 }"] = "step is a number", ['core.complexity = { step = "2*Q" }'] = "step = 2*Q", ["core.claims = 1"] = "claims is a number",
+    ['core.claims = { stepz = "exact" }'] = "'stepz'", ["core.start = 3"] = "start is a number", ['core.constants = "h"'] = "constants is a string",
+    ["core.cost = 5"] = "cost is a number", ["core.decays = 1"] = "decays is a number", ["core.approximates = 1"] = "approximates is a number" } do
+    local path = another("mingru", change)
+    local ok, problem = pcall(cores.new, path, { d_in = 4 })
+    t.ok(not ok and problem.message:find(what, 1, true) and tostring(problem.where):find "core%d+%.lua:2$", change .. ": " .. tostring(problem))
+  end
+end)

@@ -171,6 +171,7 @@ t.test("studies that cannot be meant: an axis called seed, themselves, claims wi
       = "value is nan, expected a finite number",
     ['axes = { a = { 1 } }, metrics = { score = { "it" } }, run = function() return { scor = 1 } end'] = "run gave none of its metrics (score), but scor",
     ['axes = { a = { 1 } }, metrics = { score = { "it" } }, run = function() return { score = "hi" } end'] = "run gave score = hi, expected a number",
+    ['axes = { a = { 1 } }, run = function() return { s = { 1, 2, 3 } } end'] = "run gave s = a list of 3, expected a number, or a series",
     ['axes = { a = { 1 } }, run = function() return { s = { x = { 1, 2 }, y = { 1 } } } end'] = "a series s with 2 places and 1 numbers",
   } do
     local said, status = study(text)

@@ -43,6 +43,26 @@ local function terms_of(what, aux)
   return list
 end
 
+-- Modules of a class or a script: each a module, or a leaf with a gradient.
+local function check_modules(what, modules)
+  errors.need(what .. ": modules", modules, nil, "{ NAME = mn.nn.linear(...) }")
+  for _, name in ipairs(names_of(what .. ": modules", modules)) do
+    local one = modules[name]
+    if not tensor.is(one) then tensor_module.need(("%s: modules.%s"):format(what, name), one) elseif not one:wants_grad() then
+      errors.raise(("%s: modules.%s is a tensor that wants no gradient, expected a module or a leaf with grad = true"):format(what, name))
+    end
+  end
+  return modules
+end
+
+---The modules of a class: what its function `modules` gives of a learner.
+---@return table
+function extra_losses.of_class(modules, learner)
+  local made = check_modules(learner.what, modules(learner) or {})          -- not a tail call: this frame stands for the user's
+  return made
+end
+errors.calls(extra_losses.of_class)
+
 ---What a class and a script add to a learner.
 ---@param what string the learner's name, for errors
 ---@param extra table? { aux, modules } of the script
@@ -54,23 +74,16 @@ function extra_losses.read(what, extra, of_class)
   errors.need(what .. ": the fourth argument", extra, nil, "{ aux = function(batch) ... end }")
   errors.members("the fourth argument of " .. what, extra, "aux modules")
   local all, module = {}, { leaves = {}, named = {}, children = {} }
-  for _, modules in ipairs { of_class or {}, extra.modules or {} } do
-    errors.need(what .. ": modules", modules, nil, "{ NAME = mn.nn.linear(...) }")
-    for _, name in ipairs(names_of(what .. ": modules", modules)) do
+  for _, modules in ipairs { of_class or {}, check_modules(what, extra.modules or {}) } do
+    for name, one in pairs(modules) do
       if all[name] then errors.raise(("%s: modules.%s is given twice"):format(what, name)) end
-      all[name] = modules[name]
+      all[name] = one
     end
   end
   for _, name in ipairs(tables.keys(all)) do
     local one = all[name]
-    if tensor.is(one) and one:wants_grad() then
-      module.leaves[#module.leaves + 1], module.named[#module.named + 1] = one, { name, one }
-    else
-      if tensor.is(one) then
-        errors.raise(("%s: modules.%s is a tensor that wants no gradient, expected a module or a leaf with grad = true"):format(what, name))
-      end
-      module.children[#module.children + 1] = { name, tensor_module.need(("%s: modules.%s"):format(what, name), one) }
-    end
+    if tensor.is(one) then module.leaves[#module.leaves + 1], module.named[#module.named + 1] = one, { name, one }
+    else module.children[#module.children + 1] = { name, tensor_module.of(one) } end
   end
   return { terms = terms_of(what, extra.aux), module = tensor_module.new(module, function() end) }, all
 end
@@ -119,6 +132,12 @@ function extra_losses.check_trained(learner)
   for _, p in ipairs(learner.optimiser.parameters) do moved[p.slot] = true end
   while engine.C.mn_plan_graded(learner.learn.handle, i, leaf) do
     if not moved[leaf.slot] then
+      for _, p in ipairs(learner.extra and learner.extra.module:parameters(learner.agent:parameters()) or {}) do
+        if p.slot == leaf.slot then
+          errors.raise(("%s: a parameter [%s] has a gradient in the loss, but self.optimiser, which setup made, does not move it"):format(learner.what,
+            table.concat(p:shape(), ",")), { where = errors.position_of(learner.loss), hint = "mn.sgd(self.agent:parameters()) moves all of the agent" })
+        end
+      end
       local functions = of_user(learner)
       local name, f = name_of(leaf.slot, functions)
       f = f or functions[1]

@@ -178,10 +178,8 @@ function learners.define(d)
       extra_losses.check_optimiser(self, prepared, own)
     end
   end
-  if d.modules and base ~= on_policy then
-    function class.modules(self)
-      return tables.merged(base.modules(self), d.modules(self))
-    end
+  if d.modules then
+    function class.modules(self) return tables.merged(base.modules(self) or {}, extra_losses.of_class(d.modules, self)) end
   end
   class.defaults = settings_of(d.name or "on_policy", base, d.config or {}, d.about or {}, d.without or {})
   local instances = { __index = class }

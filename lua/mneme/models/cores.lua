@@ -337,8 +337,8 @@ local function check_settings(name, given) configure(name, definition(name), giv
 
 -- What a core's file and its build may give, as words: see the top.
 local of_file = "doc source config build equations choices counts checked preset"
-local of_build = [[module forward acts looks_back d_out states sizes start constants stops claims complexity decomposes cost reads approximates
-  decays channels store_all_channels sensitivities no_sensitivities]]
+local of_build = [[module forward acts looks_back:string d_out states sizes start:table constants:table stops:table claims:table complexity:table
+  decomposes:boolean cost:function reads approximates:boolean decays:table channels store_all_channels sensitivities:table no_sensitivities]]
 
 -- What a new file lacks: an error before anything depends on it.
 local function check_built(name, core, build)
@@ -352,6 +352,9 @@ local function check_built(name, core, build)
     if type(core[key]) ~= kind then refuse("build gave %s = %s, expected %s", key, tostring(core[key]), expected) end
   end
   errors.members("what build of core " .. name .. " gave", core, of_build, build)
+  if core.acts ~= nil and core.acts ~= "steps" then refuse("build gave acts = %s, expected \"steps\", or nothing", tostring(core.acts)) end
+  errors.members(("claims of core %s"):format(name), core.claims or {}, "steps:string reset:string state:string gradients:string", build)
+  errors.members(("complexity of core %s"):format(name), core.complexity or {}, "step:string sequence:string update:string", build)
   for letter, size in pairs(core.sizes) do errors.whole("core " .. name, ("sizes.%s ="):format(letter), size, 0, hint) end
   for key in pairs(core.start or {}) do
     local found = core.states[key]
@@ -393,6 +396,13 @@ local function new(name, config, ignore_unknown)
   for key, value in pairs(claims) do core.claims[key] = core.claims[key] or value end
   core.sized = sizing
   setmetatable(core, Core)
+  for what, formula in pairs(tables.merged(core.complexity, { looks_back = core.looks_back })) do
+    local ok, n = pcall(core.evaluate, core, formula, 256)
+    if not ok or type(n) ~= "number" or not (n >= 0) then
+      errors.raise(("core %s: %s = %s, expected a formula of N, L and the letters of sizes that gives a number"):format(core.name, what, formula),
+        { where = errors.position_of(d.build) })
+    end
+  end
   if cfg.remember then gate_start.apply(core, cfg.remember) end
   return core
 end

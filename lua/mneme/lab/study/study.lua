@@ -177,6 +177,10 @@ local function result_of(f, argument)
     end
   end
   for name, value in pairs(result) do
+    if type(value) == "table" and not is_series(value) then
+      errors.raise(("study: run gave %s = %s, expected a number, or a series { x = { ... }, y = { ... } }"):format(tostring(name), tables.in_words(value)),
+        { where = errors.position_of(f) })
+    end
     for _, list in ipairs(is_series(value) and { value.x, value.y } or {}) do
       for i, v in ipairs(list) do need(("number %d of the series %s is"):format(i, tostring(name)), v) end
     end
