@@ -146,6 +146,9 @@ t.test("plans: wrong arguments are refused in words, and nothing leaves a record
   t.fails(function() plan:rows("a", 1) end)
   t.fails(function() plan:rows(0) end)
   plan:carry({ a = y }, { a = leaf })
+  local random = math.random
+  t.fails(function() mn.plan(function(a) return a * math.random() end)(x) end)
+  t.ok(math.random == random, "math.random is another")
   local asleep = mn.plan(function(a) coroutine.yield() return a * 2 end)
   local ok, why = coroutine.resume(coroutine.create(function() return asleep(x) end))
   t.ok(not ok and why:find "yield", why)

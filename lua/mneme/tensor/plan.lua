@@ -48,6 +48,10 @@ local function with_own(own, at, x)
   return t, at
 end
 
+local function drawn_once()
+  errors.raise("plan: math.random would be drawn once, while ops are recorded, and be the same in every replay", { hint = "mn.rand(1) is drawn again" })
+end
+
 local function packed(...) return { n = select("#", ...), ... } end
 
 local function record(self, own, ...)
@@ -62,8 +66,11 @@ local function record(self, own, ...)
   if self.by_rows then C.mn_plan_later(self.handle) end
   self.bodies = {}                                 -- of recurrences that it runs: see recur.lua
   engine.recording = self.bodies
+  local random = math.random
+  rawset(math, "random", drawn_once)
   local function finish(ok, ...)
     engine.recording = false
+    rawset(math, "random", random)
     local ended = C.mn_plan_end(self.handle)
     if not ok then error((...), 0) end
     check(ended)
