@@ -57,7 +57,7 @@ local function fits(view, box, groups)
   return box.w / math.ceil(#groups / math.max(1, math.floor(box.h / (LINE * view.unit)))) >= NARROW * view.unit
 end
 
--- Groups one below the other, in columns where they are many; a large group gets more room.
+-- Groups one below the other, in columns where they are many: a line each, and of the rest a large group gets more.
 local function groups_in(view, box, groups, seen, lo, hi, map)
   local u, wide = view.unit, 0
   local per = math.max(1, math.floor(box.h / (LINE * u)))
@@ -66,7 +66,7 @@ local function groups_in(view, box, groups, seen, lo, hi, map)
   for _, group in ipairs(groups) do wide = math.max(wide, view:text_width(group.name, SIZE)) end
   wide = math.min(wide, box.w / columns * (view.edge < 12 and 0.5 or 0.4))
   for column = 0, columns - 1 do
-    local weights, total = {}, 0
+    local weights, total, line = {}, 0, math.min(LINE * u, box.h / per)
     for r = 1, per do
       local group = groups[column * per + r]
       weights[r] = group and math.max(1, math.min(math.sqrt(group.n) / 3, group.kind and LARGE or math.huge)) or 0
@@ -74,7 +74,7 @@ local function groups_in(view, box, groups, seen, lo, hi, map)
     end
     local y, w = box.y, box.w / columns
     for r = 1, per do
-      local h = box.h * weights[r] / total
+      local h = line + (box.h - line * per) * weights[r] / total
       local group, x = groups[column * per + r], box.x + column * w
       if group then group_in(view, { x = x, y = y, w = w - 10 * u, h = math.min(h, 2.2 * LINE * u * weights[r]) }, group, seen, wide, lo, hi, map) end
       y = y + h

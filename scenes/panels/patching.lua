@@ -11,6 +11,9 @@ return function(view, box, now)
   local why = not job and "a second episode is needed: b, or the right button on a square of the strip, shows one next to this" or job.problem
     or "the two episodes are run again …"
   if not (job and job.done and not job.problem) then return view:say(view:card(box, "what the other episode's memory does here"), why) end
-  panels.part_map(view, box, { history = now.history, selection = now.selection }, job.map,
-    { notes = { ("policy at step %d; arrows: through the second part alone"):format(job.decision), "" } })
+  local map, none = job.map, true
+  for _, row in pairs(map.cells) do for _, cell in pairs(row) do none = none and not cell.clear end end
+  panels.part_map(view, box, { history = now.history, selection = now.selection }, map, { notes = none
+    and { ("nothing moves the policy at step %d by %s"):format(job.decision, map.stands), "nothing moves the policy" }
+    or { ("of the policy at step %d moved, 0 … %.0f %%"):format(job.decision, 100 * map:scale()), "" } })
 end

@@ -62,7 +62,7 @@ t.test("Lua environment: the same contract", function()
   local plain = envs.new { observation = { 2 }, actions = 2, reset = function() return { 0, 1 } end,
     step = function() return { 0, 0 }, 0 end }
   plain:reset(1)
-  t.eq(C.mn_canvas_count(plain:draw(0)), 1, "without a draw function the observation is drawn")
+  t.eq(C.mn_canvas_count(plain:draw(0)), 2, "without a draw function the observation is drawn, in a frame")
 end)
 
 t.test("Lua environment: seeds, copies, saving", function()

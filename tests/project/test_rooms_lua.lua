@@ -180,7 +180,7 @@ end)
 local LINES = {
   attentions = 357, base = 3794, commands = 6062, cores = 2026, datasets = 351, envs = 3094, episodes = 4877, figures = 1612, learn = 3574,
   learners = 741, measure = 2059, models = 6602, portable = 2008, reports = 1915, runs = 2798, search = 291, stats = 1290, study = 4295,
-  tensor = 4794, view = 3461, scenes = 2285, experiments = 2383,
+  tensor = 4794, view = 3461, scenes = 2288, experiments = 2383,
 }
 t.test("no room has more lines than its budget", function()
   local function lines(folder)

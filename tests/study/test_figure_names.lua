@@ -1,6 +1,7 @@
 -- test_figure_names.lua -- a memory looks the same in every figure, whatever else it shows; names of settings and of logged values are words;
 -- the colours of heat maps are the same in the window, in figures and on pages of episodes.
 local ffi = require "ffi"
+local tables = require "mneme.base.tables"
 local t = require "tests.harness"
 local engine = require "mneme.base.engine"
 local figures = require "mneme.insight.figures"
@@ -123,4 +124,20 @@ t.test("a share has one colour: in the window's light page, in a figure, on the 
     last = lightness
   end
   t.eq(engine.C.mn_map_color(0, true, 0 / 0), 0x808080FF)
+end)
+
+t.test("in a heat map 0 has no colour, less than 0 another one than more, and noise below 0 none of its own", function()
+  local function fills(cells)
+    local fig, list = { kind = "heat", x = { categories = {} }, y = { categories = { "r" } }, value = {}, cells = { cells } }, {}
+    for c in ipairs(cells) do fig.x.categories[c] = "c" .. c end
+    for fill in figures.svg(fig):gmatch 'fill="(#%x+)"[^>]*><title>' do list[#list + 1] = fill end
+    return list
+  end
+  for _, cells in ipairs { { -2, 0, 2 }, { -2, 0, 1 }, { -2, 0, -1 }, { -1, 0, 2 } } do
+    local fill = fills(cells)
+    t.eq(fill[2], "#ffffff")
+    t.eq(fill[1], figure_style.shade(0.5 + cells[1] / 4, true))
+    t.eq(fill[3], figure_style.shade(0.5 + cells[3] / 4, true))
+  end
+  t.eq(table.concat(fills { -0.01, 0, 1 }, " "), table.concat(tables.map({ 0, 0.01 / 1.01, 1 }, function(v) return (figure_style.shade(v)) end), " "))
 end)

@@ -129,6 +129,11 @@ for _, env in ipairs(envs.list()) do
         end
       end
     end
+    local named, groups = 0, frame.observation_groups or {}
+    painter:draw({ draw = function(view) mn.scene.panels.observation(view, { x = 0, y = 0, w = 620, h = 200 }, frame) end }, frame, 620, 200)
+    local said = words_of(painter.view.shapes)
+    for _, group in ipairs(groups) do named = named + (said[group.name] and 1 or 0) end
+    t.ok(named == 0 or named == #groups, ("%d of %d groups of the observation have their names"):format(named, #groups))
     if not frame.agent.observation_space.codes then return end
     local seen = words_of(frame.seen)
     painter:draw({ draw = function(view) mn.scene.panels.observation(view, { x = 0, y = 0, w = 600, h = 600 }, frame) end }, frame, 600, 600)

@@ -450,19 +450,19 @@ end
 -- With the methods of a scene's view; without a draw function, the observation as a row of colours.
 function world:draw(i)
   local env = self:need_reset(i, "draw")
-  if self.spec.draw then return on_canvas(self, self.spec.draw, env.self) end
-  return self:draw_row(self.last + i * self.size)
+  return self.spec.draw and on_canvas(self, self.spec.draw, env.self) or self:draw_row(self.last + i * self.size)
 end
 
 -- An observation as a row of colours.
 function world:draw_row(observation)
-  local seen, lo, hi = ffi.new("float[?]", self.size), 0, 1
+  local seen, most, signed = ffi.new("float[?]", self.size), 1, false
   for k = 0, self.size - 1 do
     seen[k] = observation[k]
-    lo, hi = math.min(lo, seen[k]), math.max(hi, seen[k])
+    most, signed = math.max(most, math.abs(seen[k])), signed or seen[k] < 0
   end
-  return on_canvas(self, function()
-    engine.check(C.mn_canvas_heat(self.canvas, 0, 0, self.size, 1, 1, self.size, seen, lo, hi, canvas.SEQUENTIAL))
+  return on_canvas(self, function(_, view)
+    view:heat({ x = 0, y = 0, w = self.size, h = 1 }, 1, self.size, seen, signed and -most or 0, most, canvas[signed and "DIVERGING" or "SEQUENTIAL"], false)
+    view:frame(0, 0, self.size, 1, view.theme.line, 0)
   end)
 end
 

@@ -179,19 +179,18 @@ local function played(self, env, seed)
   return list, about.truth
 end
 
--- Does a fact that a memory may know differ?  Where the environment declares classes, these count.
+-- Does the environment declare a class that a memory may know?
+local function has_cue(env) for _, fact in ipairs(env.to_know) do if fact.kind == "class" then return true end end end
+
+-- Does such a class differ?  Where none is declared, every episode is another one.
 local function differs(env, truth, other)
-  local classes = false
   for _, fact in ipairs(env.to_know) do
     local a, b = truth[fact.name], other[fact.name]
-    if fact.kind == "class" then
-      classes = true
-      for k = 1, type(a) == "table" and #a or 1 do
-        if (type(a) == "table" and a[k] or a) ~= (type(b) == "table" and b[k] or b) then return true end
-      end
+    for k = 1, fact.kind == "class" and (type(a) == "table" and #a or 1) or 0 do
+      if (type(a) == "table" and a[k] or a) ~= (type(b) == "table" and b[k] or b) then return true end
     end
   end
-  return not classes
+  return not has_cue(env)
 end
 
 -- Of the first episodes whose cue is another one, the one that lasts longest with the same actions.
@@ -362,7 +361,8 @@ function Job:map()
     end
   end
   local steps = tables.map(self.columns, function(i) return i - 1 end)
-  local how = self.from and ("as if step %d had not been observed"):format(self.from - 1) or self.env and "swapped with an episode of another cue" or "erased"
+  local swapped = self.env and ("swapped with an episode of another %s"):format(has_cue(self.env) and "cue" or "seed")
+  local how = self.from and ("as if step %d had not been observed"):format(self.from - 1) or swapped or "erased"
   local map = map_display.new { name = "contribution", title = "contribution of each part of the memory", at = "before step", value = "of the policy moved",
     key = "moved", alone = "moves this policy", floor = 1, percent = true, rows = self.rows, steps = steps, cells = cells,
     stands = ("%.0f %% or more"):format(100 * contributions.LITTLE),

@@ -134,10 +134,12 @@ function figure_style.color(name, theme) return (theme == "dark" and dark or lig
 -- ---- shades of a heat map ----
 
 ---A share of 0 .. 1 as a colour, as the window's light page has it (more is darker), and one that can be read on it.
+---@param signed boolean? 0.5 is nothing: blue below it, orange above
 ---@return string color "#rrggbb"
 ---@return string ink
-function figure_style.shade(share)
-  return ("#%06x"):format(math.floor(engine.C.mn_map_color(0, true, share) / 256)), share > 0.5 and "#ffffff" or "#111111"
+function figure_style.shade(share, signed)
+  local deep = signed and math.abs(share - 0.5) > 0.3 or not signed and share > 0.5
+  return ("#%06x"):format(math.floor(engine.C.mn_map_color(signed and 1 or 0, true, share) / 256)), deep and "#ffffff" or "#111111"
 end
 
 return figure_style

@@ -8,6 +8,7 @@ local heat = {}
 local LETTERS, SIZE = 13, figure_style.SMALL
 local ROW, GAP, STRIPES = 22, 1, 48
 
+-- The least and the largest; of values of both signs or below 0, equally far from 0, whose shades are another colour on each side.
 local function range_of(fig)
   local low, high = math.huge, -math.huge
   for r, row in ipairs(fig.cells) do
@@ -18,13 +19,9 @@ local function range_of(fig)
   if not fig.value.range and not fig.value.log and low <= high then low, high = math.min(0, low), math.max(0, high) end     -- else noise fills the scale
   low, high = axes.limits(fig.value.range, low, high)
   if low == high then high = low + 1 end
-  return low, high
-end
-
--- Where a value lies between the least and the largest.
-local function share_of(axis, v, low, high)
-  if axis.log then return math.log(v / low) / math.log(high / low) end
-  return (v - low) / (high - low)
+  local signed = not fig.value.log and -low > 0.1 * high         -- less is noise about 0
+  if signed then low, high = math.min(low, -high), math.max(-low, high) end
+  return low, high, signed
 end
 
 -- Numbers in the cells; nil where they do not fit.
@@ -72,12 +69,12 @@ local function draw_columns(paper, names, left, width, y)
 end
 
 -- The shades from the least to the largest, with numbers.
-local function draw_key(paper, fig, low, high, y)
+local function draw_key(paper, fig, low, high, signed, y)
   y = paper:lines(text.wrap(fig.value.label or "", paper.width, SIZE), 0, y + LETTERS, LETTERS, { size = SIZE, class = "dim" }) - LETTERS
   local width = math.min(paper.width, 260)
   local s = axes.across(fig.value, low, high, 12, width - 12)
   for i = 0, STRIPES - 1 do
-    paper:rect(12 + i * (width - 24) / STRIPES, y + 6, (width - 24) / STRIPES + 0.5, 10, nil, { fill = (figure_style.shade((i + 0.5) / STRIPES)) })
+    paper:rect(12 + i * (width - 24) / STRIPES, y + 6, (width - 24) / STRIPES + 0.5, 10, nil, { fill = (figure_style.shade((i + 0.5) / STRIPES, signed)) })
   end
   return axes.draw_x(paper, s, { x = 12, y = y + 6, w = width - 24, h = 10 })
 end
@@ -90,7 +87,7 @@ function heat.draw(paper, fig, y0, narrow)
   local _, part = text.size_for(columns, 90, SIZE)
   local width = math.min(math.max(90, part + 6), (paper.width - left) / #columns)
   local size = text.size_for(fig.y.categories, room, SIZE)
-  local low, high = range_of(fig)
+  local low, high, signed = range_of(fig)
   local texts, halves = cell_texts(fig, width - GAP)
   local y = axes.name_above(paper, fig.y.label, 0, y0, paper.width)
   for r, name in ipairs(fig.y.categories) do
@@ -103,7 +100,8 @@ function heat.draw(paper, fig, y0, narrow)
       local title = ("%s, %s: %s"):format(name, columns[c], v and text.interval(v, from, to, fig.value.unit) or "–")
       if v and fig.faint and fig.faint[r][c] then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title })
       elseif v then
-        local color, ink = figure_style.shade(share_of(fig.value, v, low, high))
+        local share = fig.value.log and math.log(v / low) / math.log(high / low) or (v - low) / (high - low)
+        local color, ink = figure_style.shade(share, signed)
         local thin = fig.thin and fig.thin[r][c]                   -- a third of the height, in the middle
         if thin then paper:rect(x, y, width - GAP, height - GAP, "blank", { title = title }) end
         paper:rect(x, thin and y + height / 3 or y, width - GAP, thin and height / 3 or height - GAP, nil, { fill = color, title = title })
@@ -123,7 +121,7 @@ function heat.draw(paper, fig, y0, narrow)
     paper:text(line, left + math.max(text.width(line, SIZE), width * #columns) / 2, y + 8, { size = SIZE, anchor = "middle", class = "dim" })
     y = y + LETTERS
   end
-  return draw_key(paper, fig, low, high, y + 4)
+  return draw_key(paper, fig, low, high, signed, y + 4)
 end
 
 return heat

@@ -185,7 +185,7 @@ local function compose(study, source, options)
   out:heading(2, "results", "Results")
   for i, v in ipairs(judged) do
     local m = figure_of(made, v.claim, spec)
-    report_claims.section(out, v, i, spec, m and ("[Figure %d](#figure-%d) shows it."):format(m.place, m.place))
+    report_claims.section(out, v, i, spec, m and ("[Figure %d](#%s) shows it%s."):format(m.place, m.id, m.fig.kind == "curves" and " while learning" or ""))
     if m and not m.shown then show_figure(out, m) end
   end
   if #judged > 0 then out:paragraphs(STATISTICS, "dim") end
