@@ -119,8 +119,11 @@ end)
 -- Words of the field's papers and threads: none of them is an unknown topic.
 t.test("a word of the field leads somewhere in help", function()
   for word in ([[mamba s5 hgrn rtrl streaming stream pqn popgym gymnasium pytorch jax onnx wheel conda aarch64 bptt truncation init pretrained
-      eligibility-traces obgd probing lesion saliency vmpo r2d2 xlstm gae wandb]]):gmatch "%S+" do
+      eligibility-traces obgd probing lesion saliency vmpo r2d2 xlstm gae wandb kv-cache delta-rule linear-attention vectorised-env decision-transformer
+      weight-decay learning-rate PPO GRU multi-gpu reward-shaping frame-stacking burn-in hidden-state recurrent-state attention-map activation-patching
+      mechanistic-interpretability hydra pomdp embedding-size]]):gmatch "%S+" do
     local ok, text = pcall(help.text, word)
+    t.ok(pcall(help.text, (word:gsub("-", " "))), word)
     t.ok(ok and #text > 20, word)
   end
 end)

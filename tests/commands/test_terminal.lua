@@ -189,6 +189,10 @@ t.test("what goes to a file is as wide as COLUMNS says; nothing of it is lost", 
       t.ok(not text:find "\27", of)
     end
   end
+  t.ok(shell.run(dir, ("mkdir -p some/where && ln -sf '%s' some/where/mneme"):format(shell.program)))
+  for _, of in ipairs { "help", "help seeds", "help hidden_state", "help where" } do           -- commands are printed as the program was called
+    check_widths(shell.run(dir, "COLUMNS=60 some/where/mneme " .. of), 60, "some/where/mneme " .. of)
+  end
   local narrow, wide = shell.run(dir, "COLUMNS=40 " .. shell.program .. " help"), shell.run(dir, "COLUMNS=400 " .. shell.program .. " help")
   t.eq(words(narrow), words(wide))
   local listed, named = shell.run(dir, "COLUMNS=80 " .. shell.program .. " list envs"), 0

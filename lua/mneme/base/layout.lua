@@ -63,6 +63,7 @@ end
 ---@param rows string[][]
 ---@param most integer? letters of a column but the last: a longer text has the rest of its row in the next line
 function layout.columns(rows, most)
+  rows = tables.map(rows, function(row) return tables.map(row, terminal.pasted) end)
   local width, lines, right = widths(tables.map(rows, function(row) return { unpack(row, 1, #row - 1) } end), most), {}, layout.width()
   local used = 2
   for _, w in pairs(width) do used = used + 2 + w end

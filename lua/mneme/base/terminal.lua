@@ -70,10 +70,10 @@ local function pieces(word, width)
   return list
 end
 
----A text in lines of at most `width` letters, cut between words.
+---A text in lines of at most `width` letters, cut between words; commands as they have to be typed.
 function terminal.wrap(text, width)
   local lines, line = {}, ""
-  for word in text:gmatch "%S+" do
+  for word in terminal.pasted(text):gmatch "%S+" do
     for i, piece in ipairs(pieces(word, width)) do
       local longer = line == "" and piece or line .. (i > 1 and "" or " ") .. piece
       if terminal.letters(longer) > width and line ~= "" then lines[#lines + 1], line = line, piece else line = longer end
@@ -107,9 +107,8 @@ end
 ---A text whose lines are at most `width` letters wide, with control characters shown.  Lines that fit stay as they are.
 ---@param width integer? nil: no limit
 function terminal.fold(text, width)
-  text = terminal.plain(text)
-  if not width then return text end
-  return (text:gsub("[^\n]+", function(line) return #line > width and fold_line(line, width) or nil end))
+  text = terminal.plain(terminal.pasted(text))
+  return width and (text:gsub("[^\n]+", function(line) return #line > width and fold_line(line, width) or nil end)) or text
 end
 
 local program                                     -- as it was called, where that is not "mneme"
@@ -142,7 +141,7 @@ function terminal.fold_output()
     if not width and rest == "" then real:write(terminal.plain(terminal.pasted(text))) return self end
     local whole, after = text:match "^(.*\n)(.-)$"
     rest = after or text
-    if whole then real:write(terminal.fold(terminal.pasted(whole), width)) end
+    if whole then real:write(terminal.fold(whole, width)) end
     return self
   end
   function folded.flush()

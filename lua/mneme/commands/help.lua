@@ -403,7 +403,9 @@ function help.text(topic, kind, words, all)
   end
   if not found then found = setting_topics.of_experiments(topic) end
   if not found then
-    local text = api.text("mn." .. topic) or api.class_text(topic) or page_text(topic) or field_text(topic)          -- cat, as mn.cat; Tensor
+    local spelled = topic:lower():gsub("[ -]", "_")                                   -- delta rule, PPO
+    local text = api.text("mn." .. topic) or api.class_text(topic) or all[spelled] and help.text(spelled, nil, nil, all)       -- cat, as mn.cat; Tensor
+      or page_text(topic) or field_text(topic)
     if text then return fold(text) end
     local as_core = did_you_mean.core_of_class(topic, registry.names "cores")
     if as_core then return help.text(as_core, "core") end
