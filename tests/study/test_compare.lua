@@ -54,6 +54,9 @@ t.test("seeds of the same settings are a group with an interval", function()
   t.ok(text:find(("  B - A  %.3g (%.3g to %.3g)  2 equal seeds  p %.3f"):format(d, lo, hi, p), 1, true), text)
   t.ok(text:find "wall%-clock time +15 s" and text:find("2 GiB", 1, true), text)
   t.ok(compare.text({ a[1] }, { all = true }):find "losses/loss")
+  for runs, over in pairs { [{ a[1] }] = false, [{ a[1], b[1] }] = false, [{ a[1], a[2], b[1] }] = true } do
+    t.eq(compare.text(runs):find("intervals over seeds", 1, true) ~= nil, over)          -- one seed has no interval
+  end
 end)
 
 t.test("who solved it is counted by the score that stopped a run, not by the log's last line", function()

@@ -334,7 +334,8 @@ function compare.text(paths, o)
       for _, r in ipairs(g.runs) do stopped = stopped and r.stopped end
       return mean_text(finals(g, name), name) .. (stopped and ", first reached" or "")
     end
-    add("last values, means with 95 % intervals over seeds", beside(groups, names, last_of))
+    local of = tables.map(groups, function(g) return g.runs[2] end)[1] and "means with 95 % intervals over seeds" or "one seed each"
+    add("last values, " .. of, beside(groups, names, last_of))
   end
   local solvers = solved(groups)
   if #solvers > 0 then add("score first reached stop_score, shares with 95 % intervals (Wilson)", columns(solvers)) end
