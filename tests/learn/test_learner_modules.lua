@@ -175,12 +175,14 @@ t.test("modules of a learner that are none, and an optimiser that leaves out wha
     local function loss(_, batch) return batch.values:square():mean() + batch.logits:square():mean() end
     for _, gives in ipairs { 3, { 3 }, { a = 3 }, { mn.nn.linear(1, 1) }, { a = mn.tensor { 1 } } } do
       local function modules() return gives end
-      local ok, why = pcall(train, mn.on_policy { base = base, modules = modules, loss = loss }, config { num_envs = name:find "^stream" and 1 or 4 })
+      local cfg = config { num_envs = name:find "^stream" and 1 or 4 }
+      local ok, why = pcall(train, mn.on_policy { base = base, modules = modules, loss = loss }, cfg)
       t.ok(not ok and why.where == errors.position_of(modules), name .. ": " .. tostring(why))
     end
   end
   local function loss(_, batch) return batch.values:square():mean() + batch.logits:square():mean() end
-  local learner = train(mn.on_policy { loss = loss, setup = function(self) self.optimiser = mn.sgd({ self.agent:parameters()[1] }, { lr = 0.01 }) end }, config())
+  local function setup(self) self.optimiser = mn.sgd({ self.agent:parameters()[1] }, { lr = 0.01 }) end
+  local learner = train(mn.on_policy { loss = loss, setup = setup }, config())
   learner:begin()
   local ok, why = pcall(learner.advance, learner)
   t.ok(not ok and why.message:find "self.optimiser, which setup made, does not move it" and why.where == errors.position_of(loss), tostring(why))

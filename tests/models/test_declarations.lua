@@ -67,7 +67,8 @@ t.test("a core that says nothing of what it computes is counted as two multiply-
 end)
 
 t.test("whatever a core declares wrongly is refused with its line, before anything depends on it", function()
-  for change, what in pairs { ['core.acts = "often"'] = "acts = often", ["core.acts = true"] = "acts = true", ["core.looks_back = 5"] = "looks_back is a number",
+  for change, what in pairs { ['core.acts = "often"'] = "acts = often", ["core.acts = true"] = "acts = true",
+    ["core.looks_back = 5"] = "looks_back is a number",
     ['core.looks_back = "Q*3"'] = "looks_back = Q*3", ['core.looks_back = "D +"'] = "looks_back = D +", ['core.looks_back = "-3"'] = "looks_back = -3",
     ['core.complexity = "2*D"'] = "complexity is a string", ['core.complexity = { steps = "2*D" }'] = "'steps'; did you mean 'step'",
     ["core.complexity = { step = 7 }"] = "step is a number", ['core.complexity = { step = "2*Q" }'] = "step = 2*Q", ["core.claims = 1"] = "claims is a number",

@@ -206,6 +206,31 @@ t.test("every panel in a layout draws without options, or the error names the pa
   end
 end)
 
+t.test("every panel, and what divides a box, names a box or a frame that is none with the scene's line", function()
+  local frame = frame_of("gru", 2, 4)
+  for _, name in ipairs(registry.names "scenes/panels") do
+    t.raises(function() painter:paint({ draw = function(v) scene.panels[name](v, v.box) end }, frame, 640, 480) end, ("panel %s: now is missing"):format(name))
+    t.raises(function() painter:paint({ draw = function(v) scene.panels[name](v) end }, frame, 640, 480) end, ("panel %s: now is missing"):format(name))
+  end
+  for _, wrong in ipairs { function(v) v:split(nil, "rows", { "1*" }) end, function(v) v:split({ 1, 2, 3, 4 }, "rows", { "1*" }) end,
+    function(v) v:split(v.box, "diagonal", { 1 }) end, function(v) v:split(v.box, "rows") end, function(v) v:split(v.box, "rows", { "x*" }) end,
+    function(v) v:split(v.box, "rows", { true }) end, function(v) v:inset(3, 2) end } do
+    local ok, why = pcall(painter.paint, painter, { draw = wrong }, frame, 640, 480)
+    t.ok(not ok and tostring(why.where):find "test_scenes.lua", tostring(why))
+  end
+end)
+
+t.test("a panel of one's own is drawn by the scene that is named, also of a run", function()
+  shell.fine(folder, "run train env=tmaze env.corridor=3 core=gru core.d_model=4 hidden=4 num_envs=2 num_steps=16 steps=64 threads=1 run=shown")
+  files.make_folder(path "scenes")
+  files.make_folder(path "scenes/panels")
+  files.write(path "scenes/own.lua", { 'local mn = require "mneme"\n',
+    "return mn.scene { draw = function(view, now) mn.scene.panels.own(view, view.box, now) end }" })
+  files.write(path "scenes/panels/own.lua", { "return function(view, box, now) view:inset(box, 4) end" })
+  shell.stranger(folder, "view shown scene=own out=own.png")
+  t.ok(files.is_file(path "own.png"))
+end)
+
 t.test("a scene is a name, or the path of a file, whatever it is called; a file that is not there is named", function()
   local dir = shell.folder()
   files.write(dir .. "/ma scène.lua", { (files.read(registry.root .. "scenes/compact.lua")) })

@@ -366,6 +366,10 @@ end
 ---@return table? spot its box x, y, w, h, until the page is cleared
 function methods:spot_at(x, y) return at_point(self.spots, self.n_spots, x, y, function(spot) return spot.what end) end
 
+local function check_box(what, box)
+  for _, key in ipairs { "x", "y", "w", "h" } do errors.need(what .. ": the box", box, key, "{ x = ..., y = ..., w = ..., h = ... }") end
+end
+
 ---Divide a box.
 ---@param box table { x, y, w, h }
 ---@param along string "rows" or "columns"
@@ -373,12 +377,18 @@ function methods:spot_at(x, y) return at_point(self.spots, self.n_spots, x, y, f
 ---@param gap number? design pixels between two; nil: view.edge
 ---@return table ... one box for each size
 function methods:split(box, along, sizes, gap)
+  check_box("split", box)
+  if along ~= "rows" and along ~= "columns" then errors.raise(("split: '%s', expected rows or columns"):format(tostring(along))) end
+  errors.need("split: sizes", sizes, nil, '{ 24, "1*", "2*" }')
   gap = (gap or self.edge) * self.unit
   local total = along == "rows" and box.h or box.w
   local free, shares = total - gap * (#sizes - 1), 0
   for _, size in ipairs(sizes) do
     if type(size) == "number" then free = free - size * self.unit
-    else shares = shares + tonumber(size:match "^([%d.]+)%*$") end
+    else
+      local share = tonumber(tostring(size):match "^([%d.]+)%*$")
+      shares = shares + (share or errors.raise(("split: a size is %s, expected pixels, or shares such as 2*"):format(tostring(size))))
+    end
   end
   local at, boxes = along == "rows" and box.y or box.x, {}
   for i, size in ipairs(sizes) do
@@ -397,6 +407,7 @@ end
 ---@param margin number design pixels
 ---@return table box
 function methods:inset(box, margin)
+  check_box("inset", box)
   local m = math.floor(margin * self.unit + 0.5)
   return { x = box.x + m, y = box.y + m, w = math.max(1, box.w - 2 * m), h = math.max(1, box.h - 2 * m) }
 end

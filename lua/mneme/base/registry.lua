@@ -85,9 +85,10 @@ local function absent(_, name)
 end
 
 ---The file as a function.  A global variable that is not there is an error when it is read, not nil.
+---@param by string? as what the file that asks for it may run: see trusted_code.caller
 ---@return function run
-function registry.load(path)
-  local chunk, problem = trusted_code.load(path)
+function registry.load(path, by)
+  local chunk, problem = trusted_code.load(path, by)
   if not chunk then errors.fail(problem, problem:find "^[^:]+:%d+:" and "a syntax error: on this line or shortly before" or nil) end
   loaded[debug.getinfo(chunk, "S").source] = true
   if not getmetatable(_G) then setmetatable(_G, { __index = absent }) end

@@ -245,13 +245,14 @@ function trusted_code.load(path, by)
   return chunk and setfenv(chunk, shipped(real(name)) and trusted_code.globals or assigned), problem
 end
 
--- As what the nearest file of the user's on the stack may run.
-local function caller()
+---As what the nearest file of the user's on the stack may run.
+function trusted_code.caller()
   for level = 3, math.huge do
     local about = debug.getinfo(level, "S")
     if not about or chunks[about.source] then return about and chunks[about.source] or trusted_code.free and "named" or nil end
   end
 end
+local caller = trusted_code.caller
 
 local ours = { mneme = true, lfs = true, bit = true, ffi = true, jit = true }          -- modules that no file here stands in for
 

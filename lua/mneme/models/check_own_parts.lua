@@ -15,6 +15,9 @@ local T, B, K = 5, 2, 2                  -- steps, environments, and the step at
 local CLEARS = { exact = true, ["up to tick"] = true }      -- claims of a reset that can be compared with a fresh start
 local FAR = 1e-3                         -- a share of the largest number; rounding stays far below it
 
+-- Where a core of the user's is written; of the library's, with a feature map of theirs, the script's line serves.
+local function written(c) return c.forward and not errors.ours(debug.getinfo(c.forward, "S")) and errors.position_of(c.forward) or nil end
+
 -- The largest difference of two tensors in one environment, as in contract_rig.apart, and the place before `axis` where it is.
 local function difference(got, want, axis, env)
   local outer, inner = state_arrays.around(got:shape(), axis)
@@ -51,14 +54,14 @@ local function by_rows(c)
   local ok, problem = pcall(function() plan(x, done, contract_rig.warm(c, B)) return plan:rows(0, 1) end)
   if ok then return end
   errors.raise(("core %s: it cannot act step by step: %s"):format(c.name, (errors.is(problem) and problem.message or tostring(problem)):gsub("^plan: ", "")),
-    { where = errors.position_of(c.forward), hint = "a loop over time is an op, or mn.recur; a constant of each step and environment is made of x, as "
+    { where = written(c), hint = "a loop over time is an op, or mn.recur; a constant of each step and environment is made of x, as "
       .. "x:slice(-1, 0, 1) * 0 + 1; what is the same at every step has no axis of time and environment" })
 end
 
 local function compare(c, resets, draws)
   local function course(...) return { contract_rig.run(c, ...) } end
   local function refuse(text, what, hint)
-    if what and not draws() then errors.raise(("core %s: %s: %s"):format(c.name, text, what), { where = errors.position_of(c.forward), hint = hint }) end
+    if what and not draws() then errors.raise(("core %s: %s: %s"):format(c.name, text, what), { where = written(c), hint = hint }) end
   end
   local x, start = contract_rig.normal({ T, B, c.config.d_in }, 1), contract_rig.warm(c, B)
   local undisturbed, other = course(x, nil, start, function(_, seen) return seen end), tensor.keep(x)
@@ -152,7 +155,7 @@ function own_parts.check(agent, about, resets, own_core)
   local own, parts = c.forward and c.claims and own_core, about.torso or about.policy or about.value
   local seen = {}
   agent.module:each(function(name)
-    local where = name:find "^core%." and c.forward and errors.position_of(c.forward) or nil
+    local where = name:find "^core%." and written(c) or nil
     seen[name] = not seen[name] or errors.raise(("two tensors are called %s, expected a name of its own for each"):format(name), { where = where })
   end)
   if not own and not parts then return end

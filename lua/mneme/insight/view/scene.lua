@@ -7,7 +7,6 @@ local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local catalogue = require "mneme.base.catalogue"
 local registry = require "mneme.base.registry"
-local tables = require "mneme.base.tables"
 local canvas = require "mneme.base.canvas"
 local trusted_code = require "mneme.base.trusted_code"
 local envs = require "mneme.envs"
@@ -76,8 +75,8 @@ end
 function scene.list() return registry.names("scenes", true) end
 
 -- Runs a scene or panel file, and checks what it returns.
-local function run(path, expected)
-  local result = registry.load(path)()
+local function run(path, expected, by)
+  local result = registry.load(path, by)()
   if type(result) ~= expected then
     errors.raise(("%s returns a %s, expected a %s"):format(path, type(result), expected), { status = 2 })
   end
@@ -89,9 +88,10 @@ end
 ---@type table<string, fun(view: Canvas, box: table, now: Frame|table, options: table?)>
 scene.panels = setmetatable({}, { __index = function(panels, name)
   local path = registry.file("scenes/panels", name, "panel")
-  local draw, about = run(path, "function"), catalogue.first_comment(path)
+  local draw, about = run(path, "function", trusted_code.caller()), catalogue.first_comment(path)
   panels[name] = function(view, box, ...)        -- the first sentence of its file explains a panel where the pointer is on its title
     if view.about then return draw(view, box, ...) end              -- a panel of a panel
+    errors.need(("panel %s: now"):format(name), (...), nil, "panel(view, box, now, options)")
     if not box then return draw(view, nil, ...) end                 -- to ask it something
     box = view:panel(box)
     if not box then return end
@@ -101,8 +101,6 @@ scene.panels = setmetatable({}, { __index = function(panels, name)
   end
   return panels[name]
 end })
-
-local known = { env = true, core = true, draw = true, doc = true, layout = true, shared = true, story = true }
 
 ---@class SceneSpec
 ---@field draw fun(view: Canvas, now: Frame)
@@ -118,9 +116,7 @@ local known = { env = true, core = true, draw = true, doc = true, layout = true,
 ---@return SceneSpec spec
 function scene.new(spec)
   errors.need("scene", spec, nil, "{ doc = ..., draw = function(view, now) ... end }")
-  for key in pairs(spec) do
-    if not known[key] then errors.unknown("key of a scene:", key, tables.keys(known)) end
-  end
+  errors.members("a scene", spec, "core doc:string draw env layout shared:string story:boolean")
   local layout = spec.layout
   if layout and not spec.draw then                -- once: scene.load comes here again
     local where = errors.position()
