@@ -156,6 +156,19 @@ t.test("limits: address space, file size, closed streams", function()
   t.eq(read "closed/lock", "")
 end)
 
+t.test("one is counted in the singular; a picture says that its map is not measured yet", function()
+  t.eq(select(2, train("one", "steps=2000")), 0)
+  for _, words in ipairs { "eval one episodes=1", "intervene one erase=all at=1 episodes=1", "credit one at=1", "play tmaze keys=right" } do
+    local said, status = mneme(words)
+    t.ok(status == 0 and not said:find "%f[%w]1 %l*%s?episodes" and not said:find "%f[%w]1 steps", said)
+  end
+  for wait, unfinished in pairs { [0] = true, [600] = false } do
+    local said, status = mneme("view one scene=where out=one.png wait=" .. wait)
+    t.eq(status, 0, said)
+    t.eq(said:find "its panels are not complete" ~= nil, unfinished, said)
+  end
+end)
+
 t.test("no folder for temporary files is one sentence; they lie in TMPDIR, and none is left", function()
   t.eq(select(2, train("seen", "steps=2000")), 0)
   for _, words in ipairs { "run tmaze quick=1 " .. SMALL .. " steps=2000 seeds=2", "view seen out=page.html wait=1", "check core=gru" } do

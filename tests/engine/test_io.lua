@@ -65,6 +65,13 @@ t.test("folders are made with those above, and say whether they were new", funct
   t.eq(#files.list(dir .. "/nowhere"), 0)
 end)
 
+t.test("what is far too large for a text is refused before it is read", function()
+  shell.run(dir, "truncate -s 2G large")
+  t.raises(files.read, "/large: 2.0 GiB, expected at most 1 GiB of text", dir .. "/large")
+  t.eq(files.text(dir .. "/large"), nil)
+  files.remove(dir .. "/large")
+end)
+
 t.test("errors name the path and the reason", function()
   t.raises(files.read, "/nowhere/f: cannot be read: No such file or directory", dir .. "/nowhere/f")
   t.raises(files.read, "cannot be read: Is a directory", dir)

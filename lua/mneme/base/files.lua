@@ -38,17 +38,19 @@ function files.block(path)
   return ffi.cast("const uint8_t *", C.mn_file_data(file)), C.mn_file_bytes(file), file
 end
 
+local function too_large(path) return type(path) == "string" and (lfs.attributes(path, "size") or 0) > 2 ^ 30 end
+
 ---The whole of a file as a string.
 function files.read(path)
+  if too_large(path) then errors.fail(("%s: %.1f GiB, expected at most 1 GiB of text"):format(path, lfs.attributes(path, "size") / 2 ^ 30)) end
   local data, bytes, owner = files.block(path)
-  local text = ffi.string(data, bytes)
-  return text, owner
+  return ffi.string(data, bytes), owner
 end
 
 ---The whole of a regular file as a string, read without a context of the engine; nil: there is none, or it cannot be read.
 ---@param path string?
 function files.text(path)
-  local f = files.is_file(path) and io.open(path, "rb")
+  local f = files.is_file(path) and not too_large(path) and io.open(path, "rb")
   local text = f and f:read "*a"
   if f then f:close() end
   return text or nil

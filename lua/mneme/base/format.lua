@@ -112,6 +112,9 @@ function numbers.times(v)
   return numbers.short(v)
 end
 
+---A number with its noun: 1 step, 20 steps.
+function numbers.counted(n, noun) return ("%.0f %s%s"):format(n, noun, n == 1 and "" or "s") end
+
 ---1234567 as 1,234,567.
 function numbers.grouped(n) return (("%.0f"):format(n):reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")) end
 

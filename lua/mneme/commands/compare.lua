@@ -195,7 +195,7 @@ local function differences(groups, name)
       local a, b = last(r, name), other and last(other, name)
       if a and b then x[#x + 1], y[#y + 1] = a, b end
     end
-    local how, d, low, high, p = ("%d equal seed%s"):format(#x, #x == 1 and "" or "s")
+    local how, d, low, high, p = format.counted(#x, "equal seed")
     if #x > 0 then
       local by_seed = tables.map(x, function(v, k) return v - y[k] end)
       d, low, high, p = stats.t_interval(by_seed)

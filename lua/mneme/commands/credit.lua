@@ -5,6 +5,7 @@ local next_step = require("mneme.base.terminal").next_step
 local options = require "mneme.commands.options"
 local credit = lazy "mneme.insight.measure.credit"
 local errors = require "mneme.base.errors"
+local format = require "mneme.base.format"
 local figures = lazy "mneme.insight.figures"
 local files = require "mneme.base.files"
 local json = require "mneme.base.json"
@@ -52,7 +53,7 @@ local function describe(o, agent, map, episode)
   end
   print(("the %s at step %d depends on these observations, by their shares of a gradient of %.2g:"):format(of, t, sum))
   io.stdout:write((credit.view(map.rows[1], map.all_parts, o.of, of, MOST):table()))
-  print(("%.1f %% of it is of earlier observations; half lies within %d steps"):format(100 * (1 - back[1]), half_within(back)))
+  print(("%.1f %% of it is of earlier observations; half lies within %s"):format(100 * (1 - back[1]), format.counted(half_within(back), "step")))
 end
 
 -- ---- files ----
@@ -85,9 +86,10 @@ function command.run(o)
     settings = o.env_settings, seeded = true, threads_that_pay = not o.threads })
   local episode = credit.play(p, LONGEST)
   if o.at and o.at >= episode.T then
-    errors.usage(("credit: at=%d, and the episode of seed %d has %d steps: expected 0 to %d"):format(o.at, o.seed, episode.T, episode.T - 1))
+    errors.usage(("credit: at=%d, and the episode of seed %d has %s: expected 0 to %d"):format(o.at, o.seed, format.counted(episode.T, "step"),
+      episode.T - 1))
   end
-  print(("%s: episode of seed %d, %d steps%s"):format(p.title, o.seed, episode.T,
+  print(("%s: episode of seed %d, %s%s"):format(p.title, o.seed, format.counted(episode.T, "step"),
     episode.outcome and (episode.outcome.score and (", score %.3g"):format(episode.outcome.score) or "")
       .. (", return %.3g"):format(episode.outcome.ret) or " (it goes on)"))
   describe(o, p.agent, credit.map(p.agent, p.env, episode, { o.at or episode.T - 1 }), episode)

@@ -86,7 +86,8 @@ local function tabulate(o, env)
     arguments.check_env(eval, path, env)
   end)
   if not text then return status end
-  print(("%d episodes of each run%s; 95 %% intervals: over seeds, of a single run over its episodes"):format(o.episodes, o.greedy and ", greedy" or ""))
+  print(("%s of each run%s; 95 %% intervals: over seeds, of a single run over its episodes"):format(
+    format.counted(o.episodes, "episode"), o.greedy and ", greedy" or ""))
   io.stdout:write(layout.table(text))
   if o.out then
     files.write(o.out, { table.concat(csv, "\n") .. "\n" })
@@ -170,7 +171,7 @@ function eval.run(o)
   if n == 0 then errors.stop(status) end
   local settings = tables.map(tables.keys(env), function(key) return key .. "=" .. env[key] end)
   if p.agent.core.config.sees == "rollout" then settings[#settings + 1] = "core.sees=rollout" end
-  print(("%s at %.0f steps, %d fresh episodes%s%s"):format(o.folder, p.steps, n, p:how_chosen(),
+  print(("%s at %.0f steps, %s%s%s"):format(o.folder, p.steps, format.counted(n, "fresh episode"), p:how_chosen(),
     #settings > 0 and ", " .. table.concat(settings, " ") or ""))
   local guess = out.scored and reference_scores.text(p.env.reference, (stats.mean(out.score)))
   if not out.scored then print "score   not declared"
@@ -188,7 +189,7 @@ function eval.run(o)
   end
   line("return  %.3f", "  +- %.3f", out.ret)
   line("length  %.1f", "  +- %.1f", out.length)
-  if album then print(("%d episodes in %s"):format(album.written, o.record)) end
+  if album then print(("%s in %s"):format(format.counted(album.written, "episode"), o.record)) end
   if status == 0 then next_step.say({ "intervene", o.folder, "erase=all", "at=1" }, { "compare", o.folder }) end
   return status
 end

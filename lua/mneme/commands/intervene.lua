@@ -88,11 +88,11 @@ end
 function intervene.report(pairs_of, at)
   local cases, longest, refused = paired_episodes.reaching(pairs_of, at)
   local reached, rest = #cases + refused, ""
-  if reached == 0 then rest = (": the longest had %d steps"):format(longest)
+  if reached == 0 then rest = (": the longest had %s"):format(format.counted(longest, "step"))
   elseif #cases == 0 then rest = "; in none of them could it be applied"
   elseif refused > 0 then rest = ("; in %d of them it could not be applied: the results below are of the other %d"):format(refused, #cases)
   elseif reached < #pairs_of then rest = ": the results below are of these" end
-  local out = { ("step %d was reached by %d of %d episodes%s\n"):format(at, reached, #pairs_of, rest) }
+  local out = { ("step %d was reached by %d of %s%s\n"):format(at, reached, format.counted(#pairs_of, "episode"), rest) }
   if #cases == 0 then return out[1] end
   local count, rows = paired_episodes.count_success(cases), { { "", "without", "with", "difference" } }
   if cases[1][1].score then rows[2] = count and share_row(count, #cases) or mean_row("score", "score", cases) end
@@ -159,15 +159,16 @@ local function patch(o)
     histories[k], outcomes[k] = patching.play(p, LONGEST)
   end
   if o.decision and o.decision >= #histories[2] then
-    errors.usage(("intervene: decision=%d, and episode %d has %d steps: expected 0 to %d"):format(o.decision, o.patch[2], #histories[2], #histories[2] - 1))
+    errors.usage(("intervene: decision=%d, and episode %d has %s: expected 0 to %d"):format(o.decision, o.patch[2],
+      format.counted(#histories[2], "step"), #histories[2] - 1))
   end
   local job = patching.new(p.agent, histories[1], histories[2], { decision = o.decision, at = o.at, every = o.every })
   job:work()
   if job.problem then errors.usage("intervene: " .. job.problem) end
   local space = p.env.action_space
-  print(("%s at %.0f steps: memory of episode %d (%d steps%s) in episode %d (%d steps%s), which did %s at step %d"):format(o.folder, p.steps,
-    o.patch[1], #histories[1], outcomes[1] and format.said(", return %.2f", outcomes[1].ret) or "", o.patch[2], #histories[2],
-    outcomes[2] and format.said(", return %.2f", outcomes[2].ret) or "", space:words(job.action), job.decision))
+  print(("%s at %.0f steps: memory of episode %d (%s%s) in episode %d (%s%s), which did %s at step %d"):format(o.folder, p.steps,
+    o.patch[1], format.counted(#histories[1], "step"), outcomes[1] and format.said(", return %.2f", outcomes[1].ret) or "", o.patch[2],
+    format.counted(#histories[2], "step"), outcomes[2] and format.said(", return %.2f", outcomes[2].ret) or "", space:words(job.action), job.decision))
   io.stdout:write(report_of(job, space))
   if o.out then
     write_map(job, o, { run = o.folder, checkpoint = p.steps, seed = o.seed, memory_of = o.patch[1], episode = o.patch[2], decision = job.decision,
@@ -204,9 +205,9 @@ function intervene.run(o)
   local texts = {}
   for i, spec in ipairs(made.specs) do
     texts[i] = interventions.text(spec)
-    if spec.done < #cases then texts[i] = ("%s (applied in %d episodes)"):format(texts[i], spec.done) end
+    if spec.done < #cases then texts[i] = ("%s (applied in %s)"):format(texts[i], format.counted(spec.done, "episode")) end
   end
-  print(("%s at %.0f steps, %d episodes%s: %s at step %d"):format(o.folder, p.steps, #cases, p:how_chosen(),
+  print(("%s at %.0f steps, %s%s: %s at step %d"):format(o.folder, p.steps, format.counted(#cases, "episode"), p:how_chosen(),
     table.concat(texts, ", "), made.specs[1].at))
   io.stdout:write(intervene.report(cases, made.specs[1].at))
   if o.record then print(("episodes in %s/without and %s/with"):format(o.record, o.record)) end

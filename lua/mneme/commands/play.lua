@@ -127,7 +127,7 @@ local function press(played, o)
 end
 
 local function came_to(r)
-  return (r.score and ("score %.2f, "):format(r.score) or "") .. format.said("return %+.2f, %d steps", r.ret, r.length)
+  return (r.score and ("score %.2f, "):format(r.score) or "") .. format.said("return %+.2f, %s", r.ret, format.counted(r.length, "step"))
 end
 
 -- What the finished episodes came to.
@@ -135,7 +135,7 @@ local function report(played)
   for i, r in ipairs(played.results) do
     print(("episode %d: %s%s"):format(i - 1, came_to(r), r.looked and " (with Tab)" or ""))
   end
-  if #played.results == 0 then print(format.said("no episode has ended; %d steps, return %+.2f", played.step, played.ret)) end
+  if #played.results == 0 then print(format.said("no episode has ended; %s, return %+.2f", format.counted(played.step, "step"), played.ret)) end
   local known = played.env.reference
   if #played.results > 0 and known then
     if known.best_return then print(("perfect play: return %+.2f"):format(known.best_return)) end

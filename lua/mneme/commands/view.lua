@@ -214,7 +214,7 @@ end
 ---@param o table out, kind, width, height, episodes, at, theme, scale, wait: see view.prepare
 ---@return integer frames written
 function view.export(shown, o)
-  local painter, written, wait = scene.painter(nil, o), 0, o.wait or WAIT
+  local painter, written, wait, unfinished = scene.painter(nil, o), 0, o.wait or WAIT, false
   local function paint(deadline)
     shown:look_ahead()                       -- panels show the whole episode
     local function page()
@@ -223,7 +223,8 @@ function view.export(shown, o)
       return painter:paint(what, frame, o.width, o.height)
     end
     local pixels = page()
-    local changed = shown:measure(deadline)
+    local changed
+    changed, unfinished = shown:measure(deadline)
     if deadline and painter.view.wants_pair and #shown.tracks == 1 then
       shown:pair(deadline)
       changed = true
@@ -234,7 +235,7 @@ function view.export(shown, o)
     play(shown, o, function(last)
       if last then files.check(C.mn_image_write(engine.ctx, o.out, paint(C.mn_clock(false) + wait), o.width, o.height)) end
     end)
-    if painter.view.unfinished then
+    if unfinished or painter.view.unfinished then
       terminal.note(("mneme: %s: its panels are not complete after %d s, and say what is missing: wait=%d"):format(o.out, wait, 10 * math.max(1, wait)))
     end
     return 1

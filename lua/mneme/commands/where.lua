@@ -182,8 +182,8 @@ local function measured(o, env)
   local result = measure(o, env)
   if not result then return nil end
   local map = result.map
-  print(("%s at %.0f steps, %d episode%s%s: %s; %s when a part %s"):format(o.folder, map.carrier.steps, o.episodes,
-    o.episodes == 1 and "" or "s", map.carrier.chosen, baseline(map), result.value, map.test_of == "hold" and "keeps what it holds" or "is erased"))
+  print(("%s at %.0f steps, %s%s: %s; %s when a part %s"):format(o.folder, map.carrier.steps,
+    format.counted(o.episodes, "episode"), map.carrier.chosen, baseline(map), result.value, map.test_of == "hold" and "keeps what it holds" or "is erased"))
   io.stdout:write(where.report(result))
   return result
 end

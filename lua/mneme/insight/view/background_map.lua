@@ -83,6 +83,11 @@ function Background:show()
   return self.state, self.why
 end
 
+---Does a panel show less than all of it, because that is not measured yet?
+function Background:unfinished()
+  return self.wanted and (self.map and not self.map.done and not self.failed or self.held and self.held:unfinished()) or false
+end
+
 ---What is known of what is used, without a wish to measure it.
 ---@return PartMap?
 function Background:known() return self.state and self.state.test and self.state or nil end

@@ -277,8 +277,8 @@ local function said(x) return (format.said("%.2f", x):gsub("-", "−")) end
 
 local function ended(o)
   if type(o) ~= "table" or not o.ret then return "" end
-  return ("%sreturn %s, %d step%s"):format(not o.score and "" or o.score >= 1 and "solved, " or "score " .. said(o.score) .. ", ", said(o.ret), o.length,
-    o.length == 1 and "" or "s")
+  return ("%sreturn %s, %s"):format(not o.score and "" or o.score >= 1 and "solved, " or "score " .. said(o.score) .. ", ", said(o.ret),
+    format.counted(o.length, "step"))
 end
 
 -- A step in words.

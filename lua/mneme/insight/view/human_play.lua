@@ -100,9 +100,9 @@ end
 -- Scores of the finished episodes.
 local function sum_up(self)
   local last, sum = self.results[#self.results], 0
-  if not last.score then return format.said("last episode: return %+.2f, %d steps", last.ret, last.length) end
+  if not last.score then return format.said("last episode: return %+.2f, %s", last.ret, format.counted(last.length, "step")) end
   for _, r in ipairs(self.results) do sum = sum + (r.score or 0) end
-  return format.said("last episode: score %.2f, return %+.2f, %d steps; mean score of %d: %.2f", last.score, last.ret, last.length,
+  return format.said("last episode: score %.2f, return %+.2f, %s; mean score of %d: %.2f", last.score, last.ret, format.counted(last.length, "step"),
     #self.results, sum / #self.results)
 end
 

@@ -292,12 +292,14 @@ end
 ---Completes the maps of the memory, if the page shows them, or says what they say and they are stored: for pictures.
 ---@param deadline number? of engine.C.mn_clock(false)
 ---@return boolean changed
+---@return boolean unfinished
 function Viewer:measure(deadline)
-  local changed = deadline and self:ahead(deadline) or false
+  local changed, unfinished = deadline and self:ahead(deadline) or false, false
   each_map(self, function(causes, steps)
     while causes:work(steps, 0, not causes.wanted and 0 or deadline or math.huge) do changed = true end
+    unfinished = unfinished or causes:unfinished()
   end)
-  return changed
+  return changed, unfinished
 end
 
 -- A key while the menu is open.

@@ -83,8 +83,8 @@ local function words_for(self, e)
   local seed, text, o = self:source().seed, ("episode %d"):format(e.episode), e.outcome
   if seed then text = ("%s, seed %d"):format(text, seed + e.episode) end
   if not o then return text .. ": not over" end
-  return (("%s: %s, return %s, %d step%s%s"):format(text,
-    o.score and ("score %.2f"):format(o.score) or "no score", format.short(o.ret), o.length, o.length == 1 and "" or "s",
+  return (("%s: %s, return %s, %s%s"):format(text,
+    o.score and ("score %.2f"):format(o.score) or "no score", format.short(o.ret), format.counted(o.length, "step"),
     e.why and (": %s (%s)"):format(right_actions.reasons[e.why][2], right_actions.reasons[e.why][4]) or ""):gsub("%-(%d)", "−%1"))
 end
 

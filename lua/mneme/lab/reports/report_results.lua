@@ -110,7 +110,7 @@ function results.write(out, study, spec)
     local text = "–"
     if #list > 0 then
       local mean, low, high = aggregate.interval(list, "mean", about.range)
-      any, text = true, ("%s, %d seed%s"):format(shown(mean, low, high, about.unit), #list, #list == 1 and "" or "s")
+      any, text = true, ("%s, %s"):format(shown(mean, low, high, about.unit), format.counted(#list, "seed"))
       if threshold then text = ("%s; %s"):format(text, aggregate.solved_of(list, runs, threshold, name)) end
       local guess = aggregate.guess(name, runs, mean)
       if guess then text = ("%s; %s"):format(text, guess) end
