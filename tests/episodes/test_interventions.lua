@@ -398,7 +398,7 @@ t.test("the report: of the episodes that came so far; by degrees where success i
   t.ok(text:find "1 succeed only without it, 0 only with it: p = 1 %(McNemar", text)
   text = intervene.report({ { episode(0.5, 4, 9), episode(0.25, -1, 9) } }, 0)
   t.ok(text:find "score +0.500 +0.250 +%-0.250\n" and text:find "intervals: Student's" and not text:find "McNemar", text)
-  t.ok(intervene.report({ { episode(1, 4, 9), episode(1, 4, 9) } }, 40):find "reached by 0 of 1 episodes: the longest had 9 steps\n$")
+  t.ok(intervene.report({ { episode(1, 4, 9), episode(1, 4, 9) } }, 40):find "reached by 0 of 1 episode: the longest had 9 steps\n$")
 end)
 
 t.test("mneme intervene on a run, from the checkpoint to the table", function()

@@ -193,7 +193,7 @@ t.test("what is wrong with a command line is told", function()
   says("did you mean 'corridor'", "tmaze", "coridor=4", "keys=up")
   says("corridor=1, expected", "tmaze", "corridor=1", "keys=up")
   says("size=10, expected an odd", "memory_maze", "size=10", "keys=up")              -- the maze's, not the window's
-  t.ok(command("memory_maze", "size=11", "keys=up"):find "1 steps")
+  t.ok(command("memory_maze", "size=11", "keys=up"):find "1 step,")
   says("num_envs=3: expected 1, one environment is played", "tmaze", "num_envs=3", "keys=up")
   says("100000000 presses, expected at most 100000", "tmaze", "keys=100000000*up")
   files.write(path "empty.txt", { "" })
