@@ -32,11 +32,13 @@ function values.show(v)
   return #short < #plain and tonumber(short) == v and short or plain      -- 5e6, 160, 0.0001
 end
 
--- Refuse a default that no setting can have.
-local function check_default(what, key, v, where)
-  local kind = type(v)
+-- Refuse a default that no setting can have; `inside` are the tables around it.
+local function check_default(what, key, v, where, inside)
+  local kind = inside[v] and "table that holds itself" or type(v)
   if kind == "table" then
-    for k, item in pairs(v) do check_default(what, key .. "." .. tostring(k), item, where) end
+    inside[v] = true
+    for k, item in pairs(v) do check_default(what, key .. "." .. tostring(k), item, where, inside) end
+    inside[v] = nil
   elseif kind ~= "number" and kind ~= "boolean" and kind ~= "string" then
     errors.raise(("%s: %s is a %s, expected a number, boolean, string or table"):format(what, key, kind), { where = where })
   end
@@ -49,7 +51,7 @@ end
 function values.declared(what, key, default, about, where)
   local function refuse(...) errors.raise(("%s: "):format(what) .. (...):format(select(2, ...)), { where = where }) end
   if type(key) ~= "string" or not key:find "^[%a_][%w_]*$" then refuse("'%s' cannot be a key, expected letters, digits and _", tostring(key)) end
-  check_default(what, key, default, where)
+  check_default(what, key, default, where, {})
   about = type(about) == "string" and { about } or about or {}
   if type(about) ~= "table" or about[1] ~= nil and type(about[1]) ~= "string" then refuse("%s: expected a text or { text, range = {lo, hi} }", key) end
   for field in pairs(about) do
