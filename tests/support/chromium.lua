@@ -90,9 +90,13 @@ function chromium.open(path, options)
   return self
 end
 
----The value of an expression in the page.
+---The value of an expression in the page; asked again where another page takes its place meanwhile.
 function Page:value(expression)
-  local said = self:call("Runtime.evaluate", { expression = expression, returnByValue = true, awaitPromise = true })
+  local ok, said
+  repeat
+    ok, said = pcall(self.call, self, "Runtime.evaluate", { expression = expression, returnByValue = true, awaitPromise = true })
+  until ok or not said:find("navigated", 1, true)
+  if not ok then error(said, 2) end
   if said.exceptionDetails then
     local e = said.exceptionDetails
     error(("%s: %s"):format(expression, e.exception and e.exception.description or e.text), 2)
