@@ -5,7 +5,7 @@ CXX     ?= g++
 NVCC    ?= nvcc
 CU      := $(sort $(patsubst gpu/%.cu,%,$(wildcard gpu/ops/*.cu gpu/runtime/*.cu)))
 CU_INC  := -Igpu -Iengine -I$(B)
-EMU     := -std=gnu++17 -O1 -Wno-maybe-uninitialized -fPIC -march=$(ARCH) -ffp-contract=off -fopenmp-simd -Wall -Wextra -Wshadow -Werror \
+EMU     := -std=gnu++17 -O1 -Wno-maybe-uninitialized -fPIC -march=$(ARCH) -ffp-contract=off -fopenmp-simd -Wall -Wextra -Wshadow $(ERRORS) \
            $(CU_INC) -DCU_OLDEST=80 -MMD -MP $(CFLAGS)
 # nvcc's objects; those of gpu-quick lie apart, since they are not optimised.
 CUDA    = $(B)/gpu
@@ -55,8 +55,8 @@ $(CUDA)/flags: FORCE
 define nvcc
 	@mkdir -p $(@D)
 	@echo "nvcc $<"
-	@$(NVCC) -std=c++17 -O3 $(CU_OPT) $(CU_MATHS) $(CU_INC) $(CU_OLD) $(GENCODE) -Werror all-warnings \
-	   -Xcompiler -fPIC,-fopenmp-simd,-Wall,-Wextra,-Werror -Xptxas -v -MMD -MP -MF $(@:.o=.d) \
+	@$(NVCC) -std=c++17 -O3 $(CU_OPT) $(CU_MATHS) $(CU_INC) $(CU_OLD) $(GENCODE) $(if $(ERRORS),-Werror all-warnings -Xcompiler -Werror) \
+	   -Xcompiler -fPIC,-fopenmp-simd,-Wall,-Wextra -Xptxas -v -MMD -MP -MF $(@:.o=.d) \
 	   -c -o $@ $(CU_MORE) $< 2> $(@:.o=.log) || { cat $(@:.o=.log); exit 1; }
 	@awk -v file=$< '/Compiling entry/ { k = $$7; a = $$9; gsub(/\047/, "", k); gsub(/\047/, "", a) } \
 	   /spill/ { s = $$5; stack = $$1 } \

@@ -360,10 +360,11 @@ static void head_task(void *arg, int bh, int worker) {
 }
 
 /* Environments b0 .. b1-1 on the calling thread, in its own scratch. */
-static void forward_apart(agalite *g, const mn_call *c) {
+static void forward_apart(const agalite *whole, const mn_call *c) {
   _Alignas(64) float room[ROOM];
-  make_tables(g, room);
-  for (int bh = c->b0 * g->a.H; bh < c->b1 * g->a.H; bh++) walk(g, bh, room + tables_size(g));
+  agalite g = *whole;                              /* its tables end with this call */
+  make_tables(&g, room);
+  for (int bh = c->b0 * g.a.H; bh < c->b1 * g.a.H; bh++) walk(&g, bh, room + tables_size(&g));
 }
 
 static double batch_parallel(const mn_call *c) {

@@ -108,6 +108,11 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
     sdl.SetError("there is no window system");
     ready = false;
   }
+  /* X copies pixels by itself; OpenGL, for one texture that is not scaled, costs 75 MB of libraries and their start.  SDL_RENDER_DRIVER chooses otherwise. */
+  if (driver && !strcmp(driver, "x11")) {
+    sdl.SetHint(SDL_HINT_RENDER_DRIVER, "software");
+    sdl.SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0");
+  }
   /* hidden at first: a renderer may need another window, which SDL puts in this one's place */
   if (ready) w->window = sdl.CreateWindow(title, SDL_WINDOWPOS_CENTERED, SDL_WINDOWPOS_CENTERED, width, height,
                                           SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI | SDL_WINDOW_HIDDEN);
