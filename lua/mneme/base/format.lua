@@ -26,7 +26,7 @@ function numbers.prefix(most, unit)
     return 1, "s"
   end
   for _, p in ipairs(large) do
-    if most >= p[1] * (1 - 1e-9) and most >= 1e4 then return p[1], p[2] end
+    if most >= p[1] * (1 - 1e-9) and most >= 1e4 and most < 1e18 then return p[1], p[2] end
   end
   return 1, ""
 end

@@ -4,12 +4,13 @@ local figure_csv = require "mneme.insight.figures.figure_csv"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local svg = require "mneme.insight.figures.svg"
+local tables = require "mneme.base.tables"
 local terminal = require "mneme.base.terminal"
 
 local export = {}
 local ZOOM = 2                 -- pixels of a PNG for one of the drawing
 
-local function drawing(fig, o) return svg.draw(fig, { alone = true, theme = "light", width = o.width, font = o.font, title = o.title, panels = o.panels }) end
+local function drawing(fig, o) return svg.draw(fig, tables.merged({ alone = true, theme = "light" }, o)) end
 
 local function can_convert() return os.execute "command -v rsvg-convert >/dev/null 2>&1" == 0 end
 
@@ -69,7 +70,7 @@ end
 ---@param path string ends in .svg, .png, .pdf or .csv
 ---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
 ---  panels = true or false: a panel for each line, default where lines are many }
-function export.write(fig, path, o) writers[export.kind(path)](fig, path, o or {}) end
+function export.write(fig, path, o) writers[export.kind(path)](fig, path, svg.options(o or {})) end
 
 ---The kinds of files that a report draws each figure as: where rsvg-convert is missing, which is said, SVG and CSV.
 ---@return string[]

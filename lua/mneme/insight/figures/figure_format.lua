@@ -53,7 +53,7 @@ end
 
 local function number(v, axis, what)
   if type(v) ~= "number" or not (math.abs(v) <= LARGEST) then refuse("%s is %s, expected a finite number", what, tostring(v)) end
-  if axis.log and v <= 0 then refuse("%s is %g, and its axis is logarithmic: expected a number above 0", what, v) end
+  if axis.log and v < 1 / LARGEST then refuse("%s is %g, and its axis is logarithmic: expected a number above %g", what, v, v > 0 and 1 / LARGEST or 0) end
 end
 
 local function numbers(list, n, axis, what)

@@ -17,6 +17,17 @@ local function description(fig)
   return (fig.title and fig.title ~= "" and fig.title or fig.kind) .. (fig.note and ". " .. fig.note or "")
 end
 
+---Refuse options of a drawing that are none.
+---@param o table see svg.draw
+---@return table o
+function svg.options(o)
+  errors.need("figure: options", o, nil, "a table such as { alone = true }")
+  errors.members("the options of a figure", o, "id:string narrow:boolean panels:boolean alone:boolean theme:string width:number font:string title:boolean")
+  if o.theme and o.theme ~= "light" and o.theme ~= "dark" then errors.raise(("figure: theme is '%s', expected light or dark"):format(o.theme)) end
+  if o.width and not (o.width >= 100 and o.width <= 4000) then errors.raise(("figure: width is %s, expected 100 to 4000 pixels"):format(o.width)) end
+  return o
+end
+
 ---A figure as SVG.
 ---@param fig table see insight/figures/figure_format.lua
 ---@param o table? { id = of its own on a page, default "figure"; narrow = for small screens; panels = true | false: one panel a line,
@@ -24,8 +35,7 @@ end
 ---  colours; width = pixels of all of it; font = a family of letters; title = false: without title and note }
 ---@return string
 function svg.draw(fig, o)
-  o = o or {}
-  errors.need("figure: options", o, nil, "a table such as { alone = true }")
+  o = svg.options(o or {})
   local drawing = drawings[figure_format.check(fig)]
   local margin, told = o.alone and (o.width and 2 or 16) or 0, o.alone and o.title ~= false
   local wide = o.width and o.width - 2 * margin or o.narrow and NARROW or WIDE
