@@ -47,7 +47,11 @@ static int start_ffmpeg(mn_movie *m, int fps) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-  int error = posix_spawnp(&m->ffmpeg, "ffmpeg", &actions, NULL, argv, environ);
+  posix_spawnattr_t own_group;                        /* Ctrl-C is for this program, which then ends the film */
+  posix_spawnattr_init(&own_group);
+  posix_spawnattr_setflags(&own_group, POSIX_SPAWN_SETPGROUP);
+  int error = posix_spawnp(&m->ffmpeg, "ffmpeg", &actions, &own_group, argv, environ);
+  posix_spawnattr_destroy(&own_group);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   m->feed = ends[0];

@@ -111,6 +111,31 @@ t.test("a full disk leaves the old file as it was, and no rubbish", function()
   if not ok then error(problem, 0) end
 end)
 
+t.test("Ctrl-C, which a terminal sends to all programs of the line, leaves a film to the program that writes it", function()
+  local folder = dir .. "/ctrl-c"
+  files.make_folder(folder)
+  put(folder .. "/film.lua", [[
+local ffi, engine = require "ffi", require "mneme.base.engine"
+ffi.cdef "int setsid(void); int kill(int, int); void (*signal(int, void (*)(int)))(int);"
+ffi.C.setsid()
+local C, pixels = engine.C, ffi.new "uint8_t[4096]"
+local movie = C.mn_movie_new(engine.ctx, os.getenv "FILM", 32, 32, 10)
+ffi.C.signal(2, ffi.cast("void (*)(int)", 1))
+for i = 1, 20 do
+  if i == 10 then ffi.C.kill(0, 2) end
+  engine.check(C.mn_movie_add(movie, pixels))
+end
+engine.check(C.mn_movie_end(movie))
+C.mn_movie_free(movie)
+]])
+  for kind in pairs(writers) do
+    if kind ~= "json" then
+      local said, status = shell.run(folder, ("FILM=f.%s '%s' run film.lua"):format(kind, shell.program))
+      t.ok(status == 0 and files.is_file(folder .. "/f." .. kind), kind .. ": " .. said)
+    end
+  end
+end)
+
 t.test("who writes a file removes the drafts of it that killed processes left, and no other file", function()
   local others = { "g.%s.0123456789abcdef.tmp.txt", "g.%s.0123456789abcde.tmp", "g.%s.0123456789abcdeg.tmp", "gg.%s.0123456789abcdef.tmp",
     "g.%sx.0123456789abcdef.tmp" }
