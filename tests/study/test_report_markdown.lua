@@ -109,6 +109,19 @@ t.test("the same page as Markdown: texts, equations, verdicts, figures as files"
   t.ok(files.is_file(path "page-figures/figure-1.svg"))
 end)
 
+t.test("a name that could be a number is kept by a study's folder", function()
+  local declaration_file = require "mneme.lab.study.declaration_file"
+  local names, metrics, figures = { "200", "-3", "1e5", "0x10", "inf", "nan", "'a", "'", "b" }, {}, {}
+  for i, name in ipairs(names) do metrics[name], figures[i] = { "what it is" }, { "bars", y = name, by = "core" } end
+  local at = path "names"
+  files.make_folder(at)
+  declaration_file.write(at, { path = "names.lua", texts = {}, defaults = {},
+    spec = { title = "names", axes = { core = { { "gru", d_model = 4, label = "four" } } }, metrics = metrics, figures = figures } })
+  local spec = declaration_file.read(at).spec
+  for _, name in ipairs(names) do t.eq(spec.metrics[name] and spec.metrics[name][1], "what it is", name) end
+  t.eq(spec.axes.core[1][1], "gru") t.eq(spec.figures[1][1], "bars")
+end)
+
 t.test("indented lines stay as they are, in each kind of page", function()
   local study, file = pretend("gate_start", { "done" })
   local source = report.source(file)

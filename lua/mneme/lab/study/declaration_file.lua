@@ -18,7 +18,9 @@ local numbers = { Infinity = math.huge, ["-Infinity"] = -math.huge }           -
 
 -- ---- Lua tables as JSON and back ----
 
--- A table with numbers and names as keys, such as { "gru", d_model = 32 }, is an object whose numbers are texts; functions are left out.
+-- A table with numbers and names as keys, such as { "gru", d_model = 32 }, is an object whose numbers are texts; a name that would read as a number,
+-- such as "200" or "inf" of a metric, begins with '; functions are left out.
+local function key_text(key) return type(key) == "string" and (tonumber(key) or key:find "^'") and "'" .. key or tostring(key) end
 local function to_data(v)
   if type(v) == "function" then return nil end
   if type(v) ~= "table" then return v end
@@ -28,7 +30,7 @@ local function to_data(v)
     for i, item in ipairs(v) do data[i] = to_data(item) end
     return json.array(data)
   end
-  for key, item in pairs(v) do data[tostring(key)] = to_data(item) end
+  for key, item in pairs(v) do data[key_text(key)] = to_data(item) end
   return data
 end
 
@@ -36,7 +38,7 @@ local function from_data(v)
   if v == json.null then return nil end
   if type(v) ~= "table" then return numbers[v] or v end
   local t, array = {}, json.is_array(v)
-  for key, item in pairs(v) do t[array and key or tonumber(key) or key] = from_data(item) end
+  for key, item in pairs(v) do t[array and key or key:match "^'(.*)" or tonumber(key) or key] = from_data(item) end
   return t
 end
 
