@@ -109,6 +109,28 @@ t.test("the same page as Markdown: texts, equations, verdicts, figures as files"
   t.ok(files.is_file(path "page-figures/figure-1.svg"))
 end)
 
+t.test("signs of a text, and of the file's name, stand for themselves in Markdown", function()
+  local study, file = pretend("gate_start", { "done" })
+  local source = report.source(file)
+  study_folder.add_means(study, source.spec)
+  source.report.discussion = [[\input{x} *a* _b_ __c__ d_e ~f~ g^h^ 2_ _ i__ $\alpha_1^2$ `_j_*\` **k**]]
+  report.write(path "a b (1) #%.md", study, source)
+  local md = files.read(path "a b (1) #%.md")
+  t.ok(md:find([[\\input{x} \*a\* \_b\_ \_\_c\_\_ d_e \~f\~ g\^h\^ 2\_ \_ i\_\_ $\alpha_1^2$ `_j_*\` **k**]], 1, true), md:match "[^\n]*input{x}[^\n]*")
+  local address = md:match "!%[[^\n]-%]%(([^\n]-)%)\n"
+  t.ok(not address:find "[ ()#]", address)
+  t.ok(files.is_file(path(address:gsub("%%(%x%x)", function(hex) return string.char(tonumber(hex, 16)) end))), address)
+end)
+
+t.test("a figure that cannot be made takes the number of none that is", function()
+  local study, file = pretend("gate_start", { "done" })
+  local source = report.source(file)
+  study_folder.add_means(study, source.spec)
+  source.spec.figures = { { "bars", y = "nothing", by = "corridor" }, { "bars", y = "score", by = "corridor", title = "the second" } }
+  local html = report.page(study, source)
+  t.ok(html:find "Entry 1 of the study's figures" and html:find "Figure 1%. [Tt]he second" and not html:find "Figure 1 ", "the first has no number")
+end)
+
 t.test("a name that could be a number is kept by a study's folder", function()
   local declaration_file = require "mneme.lab.study.declaration_file"
   local names, metrics, figures = { "200", "-3", "1e5", "0x10", "inf", "nan", "'a", "'", "b" }, {}, {}

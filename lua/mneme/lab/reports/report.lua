@@ -60,7 +60,7 @@ local function make_figures(study, spec)
     if ok then value, places = figure.only_value(fig) end
     if not ok then
       terminal.note(("mneme: warning: figure %d: %s"):format(i, fig.message))
-      made[i] = { problem = ("Figure %d could not be made: %s."):format(i, fig.message) }
+      made[i] = { problem = ("Entry %d of the study's figures could not be made: %s."):format(i, fig.message) }
     elseif value then
       local axis = fig.kind == "heat" and fig.value or fig.y
       made[i] = { sentence = ("%s: %s in all %d places, so there is nothing to draw."):format((fig.title or axis.label):gsub("^%l", string.upper),
@@ -238,7 +238,7 @@ function report.page(study, source, options, path)
   if next(made) then files.make_folder(beside) end
   return markdown.write(out, opening, function(block)
     export.write(made[block.id], ("%s/%s.svg"):format(beside, block.id), { title = false })
-    return ("%s/%s.svg"):format(beside:match "[^/]*$", block.id)
+    return ("%s/%s.svg"):format(encoded(beside:match "[^/]*$"), block.id)
   end), made
 end
 

@@ -8,12 +8,17 @@ local function plain(v) return type(v) == "table" and tostring(v[1]) or tostring
 local markdown = { bold = { "**", "**" } }
 local function md(s) return blocks.inline(markdown, s) end
 
--- < would begin HTML; what is no link to a page or place, and no definition of one, may not be read as such.
-function markdown.text(s) return (s:gsub("<", "&lt;"):gsub("%]%(", "\\](" ):gsub("(\n%s*)(%[[^%]]*%]:)", "%1\\%2")) end
+-- Signs stand for themselves: < would begin HTML, \ a command of LaTeX, *, ~, ^ and an _ at the edge of a word another font.
+local function literal(s, signs)
+  local function escaped(run) return (run:gsub("_", "\\_")) end
+  return (s:gsub("<", "&lt;"):gsub("[" .. signs .. "\\*~^]", "\\%0"):gsub("%f[%w_]_+", escaped):gsub("%w_+%f[^%w_]", escaped))
+end
+-- What is no link to a page or place, and no definition of one, may not be read as such.
+function markdown.text(s) return (literal(s, ""):gsub("%]%(", "\\](" ):gsub("(\n%s*)(%[[^%]]*%]:)", "%1\\%2")) end
 -- Pipes and line ends would end a field.
-function markdown.name(s) return (tostring(s):gsub("[\\|`$*%[%]]", "\\%0"):gsub("\r?\n", " "):gsub("<", "&lt;")) end
+function markdown.name(s) return literal(tostring(s):gsub("\r?\n", " "), "|`$%[%]") end
 function markdown.typed(s) return "`" .. s .. "`" end
-function markdown.equation(s, block) return block and "\n$$" .. s .. "$$\n" or "$" .. markdown.text(s) .. "$" end
+function markdown.equation(s, block) return block and "\n$$" .. s .. "$$\n" or "$" .. s:gsub("<", "&lt;") .. "$" end
 function markdown.link(address, inner, bare) return bare and address or ("[%s](%s)"):format(inner, address) end
 
 function markdown.heading(b) return ('\n%s <a id="%s"></a>%s\n'):format(("#"):rep(b.level), b.id, md(b.text)) end
