@@ -108,7 +108,7 @@ mn_window *mn_window_new(mn_ctx *mn, const char *title, int width, int height) {
     sdl.SetError("there is no window system");
     ready = false;
   }
-  /* X copies pixels by itself; OpenGL, for one texture that is not scaled, costs 75 MB of libraries and their start.  SDL_RENDER_DRIVER chooses otherwise. */
+  /* X copies pixels by itself; OpenGL takes 96 MB more, for one texture that is not scaled.  SDL_RENDER_DRIVER chooses otherwise. */
   if (driver && !strcmp(driver, "x11")) {
     sdl.SetHint(SDL_HINT_RENDER_DRIVER, "software");
     sdl.SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0");

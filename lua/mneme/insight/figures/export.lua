@@ -36,14 +36,13 @@ local writers = {
 
 -- Pixels of a unit of length, at 96 to the inch.
 local units = { px = 1, pt = 96 / 72, mm = 96 / 25.4, cm = 96 / 2.54, ["in"] = 96 }
-local LEAST, MOST = 150, 4000          -- pixels
 
 ---A width as drawings take it, from "3.3in", "84mm", "240pt" or pixels.
 ---@return number pixels
 function export.width(s)
   local value, unit = tostring(s):match "^(%d+%.?%d*)%s*(%a*)$"
   local pixels = value and units[unit == "" and "px" or unit] and tonumber(value) * units[unit == "" and "px" or unit]
-  if not pixels or pixels < LEAST or pixels > MOST then
+  if not pixels or pixels < svg.LEAST or pixels > svg.MOST then
     errors.usage(("width=%s, expected 40mm to 1000mm as in 84mm, 3.3in, 240pt or 600 (pixels)"):format(s))
   end
   return math.floor(pixels + 0.5)
@@ -68,7 +67,7 @@ end
 ---Write a figure into a file.
 ---@param fig table see insight/figures/figure_format.lua
 ---@param path string ends in .svg, .png, .pdf or .csv
----@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note,
+---@param o table? of drawings: { width = pixels of all of it, font = a family of letters, title = false: without title and note, theme = "light" | "dark",
 ---  panels = true or false: a panel for each line, default where lines are many }
 function export.write(fig, path, o) writers[export.kind(path)](fig, path, svg.options(o or {})) end
 

@@ -5,7 +5,7 @@ local figure_format = require "mneme.insight.figures.figure_format"
 local svg_writer = require "mneme.insight.figures.svg_writer"
 local text = require "mneme.insight.figures.text"
 
-local svg = {}
+local svg = { LEAST = 150, MOST = 4000 }          -- pixels of a width
 local NARROW, WIDE = 360, 720          -- pixels
 local HAND = 480                       -- of a drawing as wide as a hand, or less
 
@@ -24,7 +24,9 @@ function svg.options(o)
   errors.need("figure: options", o, nil, "a table such as { alone = true }")
   errors.members("the options of a figure", o, "id:string narrow:boolean panels:boolean alone:boolean theme:string width:number font:string title:boolean")
   if o.theme and o.theme ~= "light" and o.theme ~= "dark" then errors.raise(("figure: theme is '%s', expected light or dark"):format(o.theme)) end
-  if o.width and not (o.width >= 100 and o.width <= 4000) then errors.raise(("figure: width is %s, expected 100 to 4000 pixels"):format(o.width)) end
+  if o.width and not (o.width >= svg.LEAST and o.width <= svg.MOST) then
+    errors.raise(("figure: width is %s, expected %d to %d pixels"):format(o.width, svg.LEAST, svg.MOST))
+  end
   return o
 end
 
