@@ -190,6 +190,13 @@ t.test("a file system without locks is a warning", function()
   goes_on "without locks"
 end)
 
+t.test("a checkpoint whose draft goes before it has its name is written again", function()
+  if not built then t.skip "no C compiler" end
+  local said, status = under({ "gone" }, 1, { line = small .. "run=it" })
+  t.eq(status, 0, said)
+  goes_on "the draft went"
+end)
+
 t.test("a file system that cannot sync is a warning, once", function()
   if not built then t.skip "no C compiler" end
   local said, status = under({ "unsynced" }, 1, { line = small .. "run=it" })

@@ -381,7 +381,7 @@ for _, case in ipairs(exact) do
       if bit.band(number.u, 0x7fffffff) > 0x7f800000 then number.u = 0x7fc00000 end       -- other NaNs are no numbers to LuaJIT's interpreter
       p[i] = number.x
     end
-    local special = { 0, -0.0, math.huge, -math.huge, 0 / 0, 1e-45, -1e-45, 88.73, -103.98, -87.4,
+    local special = { 0, -1 / math.huge, math.huge, -math.huge, 0 / 0, 1e-45, -1e-45, 88.73, -103.98, -87.4,
       3.4e38, -3.4e38 }
     for i, v in ipairs(special) do p[i] = v end
     local y = ops[name](x):data()

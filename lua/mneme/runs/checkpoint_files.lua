@@ -40,13 +40,13 @@ function checkpoint_files.write(path, list, state, tensors, kept, after)
   local file = ("%s/checkpoints/step-%.0f.safetensors"):format(path, state.step)
   local metadata, folder = { format = "mneme-checkpoint-1", state = json.encode(state) }, path .. "/checkpoints"
   local at = { step = state.step, path = file, score = state.score }
-  for attempt = 1, 3 do
+  for attempt = 1, 10 do
     if files.is_folder(path) and files.make_folder(folder) then          -- somebody removed it
       for i = #list, 1, -1 do list[i] = nil end
     end
     local ok, problem = pcall(safetensors.write, file, tensors, metadata, after)
     if ok then break end
-    if attempt == 3 or files.is_folder(folder) then error(problem, 0) end          -- or it went meanwhile
+    if attempt == 10 or files.is_folder(folder) and not tostring(problem):find "No such file" then error(problem, 0) end   -- it went, or the draft in it
   end
   if #list > 0 and list[#list].step == state.step then list[#list] = nil end
   list[#list + 1] = at
