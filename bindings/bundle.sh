@@ -1,13 +1,13 @@
 #!/bin/sh
 # bundle.sh FOLDER FILE... -- copies the libraries that the FILEs need into FOLDER (a FILE of others goes there, too) and the
 # font, with their licences, and prints the oldest glibc that all of them run with.  glibc and libgcc_s are every system's.
-# They may be of another machine than this one: CC, its compiler, knows where its libraries lie.
+# They may be of another machine than this one: CC, its compiler ("ccache gcc", too), knows where its libraries lie.
 set -eu
 folder=$1
 shift
 mkdir -p "$folder/licences"
 compiler=${CC:-cc}
-readelf=$(command -v readelf || command -v "${compiler%gcc}readelf") || { echo "bundle.sh needs readelf (Debian: binutils)" >&2; exit 1; }
+readelf=$(command -v readelf || command -v "$(set -- $compiler; shift $(($# - 1)); echo "${1%gcc}readelf")") || { echo "bundle.sh needs readelf (Debian: binutils)" >&2; exit 1; }
 # Each library that a file needs, and what that one needs, on its way to none that is new.
 seen=' '
 needs() {
@@ -15,7 +15,7 @@ needs() {
     case $seen in *" $name "*) continue ;; esac
     seen="$seen$name "
     case $name in libmneme* | libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | libgcc_s.so* | ld-linux*) continue ;; esac
-    path=$("$compiler" -print-file-name="$name")
+    path=$($compiler -print-file-name="$name")
     case $path in /*) ;; *) path=$(ldconfig -p | awk -v n="$name" '$1 == n { print $NF; exit }') ;; esac
     [ -n "$path" ] || { echo "bundle.sh: $1 needs $name, which is not found" >&2; exit 1; }
     echo "$path"

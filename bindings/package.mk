@@ -44,7 +44,7 @@ MACHINE     := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2> /dev/null))
 GENERATIONS  = $(if $(filter x86_64,$(MACHINE)),x86-64-v3 x86-64-v4)
 OLDEST       = $(if $(filter x86_64,$(MACHINE)),x86-64,$(if $(filter aarch64,$(MACHINE)),armv8-a,native))
 # Of a cross compiler: aarch64-linux-gnu-gcc has aarch64-linux-gnu-strip.
-STRIP        = $(if $(filter %-gcc,$(CC)),$(CC:gcc=strip),strip)
+STRIP        = $(patsubst %gcc,%strip,$(or $(filter %-gcc,$(CC)),gcc))
 DEB          = $(B)/mneme_$(VERSION)_$(DEB_ARCH).deb
 DEB_ROOT     = $(B)/deb/root
 
