@@ -311,6 +311,7 @@ class Worker:
         for s, row, a in zip(self.slots, self.rows, self.action.tolist()):
             observation, reward, terminated, truncated, info = s.step(act(a))
             try:
+                if type(reward) is array and reward.ndim: raise TypeError          # a numpy before 2.4 takes [r] for r, and one after it does not
                 reward = float(reward)
             except TypeError:
                 raise ValueError(f"environment {self.numbers[len(rewards)]}: the reward is {reward!r}, expected a number") from None
