@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -82,7 +83,7 @@ def _tensor(storage, offset, size, stride, *_):
 def read_torch(file):
     """The tensors by name that torch.save wrote: a path or an open file; no code of the file runs."""
     if not zipfile.is_zipfile(file):
-        raise ValueError(f"{file}: not a file of torch.save, expected one of torch 1.6 or newer (a zip archive)")
+        raise ValueError(f"{'its policy' if hasattr(file, 'read') else file}: not a file of torch.save, expected one of torch 1.6 or newer (a zip archive)")
     with stored(file) as archive:
         tensors = _Reader(archive).load()
     if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
@@ -97,7 +98,7 @@ def beside(a, b, blocks):
     return np.concatenate([x for pair in zip(np.split(a, blocks), np.split(b, blocks)) for x in pair])
 
 
-def _write_tensors(path, tensors):
+def _safetensors(tensors):
     header, data = {}, b""
     for name, x in tensors.items():
         x = np.ascontiguousarray(x, "<f4")
@@ -105,7 +106,7 @@ def _write_tensors(path, tensors):
         data += x.tobytes()
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return len(text).to_bytes(8, "little") + text + data
 
 
 def chain(shapes, act, last=""):
@@ -143,20 +144,34 @@ return mn.learner(cfg, env, agent):train()
 
 def make_run(run, path, tensors, text):
     """A run folder of parameters by Mneme's names; text: of(FILE) the script.  FILE.lua and FILE.safetensors lie next to the run, which trains
-    once with lr=0, so that its parameters are those.  Raises ValueError with what the program says.  Returns the run's path.
+    once with lr=0, so that its parameters are those.  Raises ValueError with what the program says, and leaves nothing then.
+    Returns the run's path.
     """
     run = Path(run)
-    run.parent.mkdir(parents=True, exist_ok=True)
+    if run.exists():
+        raise ValueError(f"run={run}: it is there already, expected a new folder")
     stem = run.parent / re.sub(r"\W", "_", Path(path).stem)
     weights, lua = stem.with_suffix(".safetensors"), stem.with_suffix(".lua")
-    _write_tensors(weights, tensors)
-    lua.write_text(text(str(weights)), "utf-8", "surrogateescape")
-    done = subprocess.run([program(), "run", str(lua), f"run={run}"], capture_output=True, text=True)
-    if done.returncode:
-        raise ValueError(done.stderr.strip() or done.stdout.strip())
-    if re.search(r"; (new|left out): ", done.stdout):
-        raise ValueError("its shapes are not those of an agent in this environment, which reads codes as one-hot numbers where theirs may "
-                         "read a code as one number: " + re.search(r"begins with.*", done.stdout).group(0))
+    files = {weights: _safetensors(tensors), lua: text(str(weights)).encode("utf-8", "surrogateescape")}
+    for file, content in files.items():
+        if file.exists() and file.read_bytes() != content:
+            raise ValueError(f"{file} is there already, and another one: expected another folder for the run, or another name for {path}")
+    new = [file for file in files if not file.exists()]
+    run.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        for file in new:
+            file.write_bytes(files[file])
+        done = subprocess.run([program(), "run", str(lua), f"run={run}"], capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(done.stderr.strip() or done.stdout.strip())
+        if re.search(r"; (new|left out): ", done.stdout):
+            raise ValueError("its shapes are not those of an agent in this environment, which reads codes as one-hot numbers where theirs may "
+                             "read a code as one number: " + re.search(r"begins with.*", done.stdout).group(0))
+    except BaseException:
+        shutil.rmtree(run, ignore_errors=True)
+        for file in new:
+            file.unlink(missing_ok=True)
+        raise
     return run
 
 

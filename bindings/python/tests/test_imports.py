@@ -57,6 +57,29 @@ def test_agalite(tmp_path):
         from_agalite.convert(file, tmp_path / "no", "tmaze")
 
 
+def test_refused_leaves_nothing(tmp_path):
+    kept = np.load(Path(__file__).with_name("agalite.npz"))
+    tensors = {name[len("gru/"):]: kept[name] for name in kept if name.startswith("gru/params/")}
+    np.savez(tmp_path / "theirs.npz", **tensors)
+    np.savez(tmp_path / "nan.npz", **{name: np.full_like(x, np.nan) for name, x in tensors.items()})
+    for file, env, options, words in (("theirs", "mqar", {}, "unknown environment"), ("theirs", "tmaze", {"corridors": 4}, "corridors"),
+                                      ("theirs", "repeat_previous", {}, "its shapes are not"), ("nan", "tmaze", {"corridor": 4}, "nan")):
+        with pytest.raises(ValueError, match=words):
+            from_agalite.convert(tmp_path / f"{file}.npz", tmp_path / "runs" / "theirs", env, **options)
+        assert not list((tmp_path / "runs").glob("*")), env
+    for name in ("theirs.lua", "theirs.safetensors"):
+        (tmp_path / "runs" / name).write_text("mine")
+        with pytest.raises(ValueError, match=f"{name} is there already"):
+            from_agalite.convert(tmp_path / "theirs.npz", tmp_path / "runs" / "theirs", "tmaze", corridor=4)
+        assert [(x.name, x.read_text()) for x in (tmp_path / "runs").glob("*")] == [(name, "mine")]
+        (tmp_path / "runs" / name).unlink()
+    for run in ("first", "second"):                      # the same file once more: its script and parameters are those
+        from_agalite.convert(tmp_path / "theirs.npz", tmp_path / "runs" / run, "tmaze", corridor=4)
+    with pytest.raises(ValueError, match="it is there already"):
+        from_agalite.convert(tmp_path / "theirs.npz", tmp_path / "runs" / "first", "tmaze", corridor=4)
+    assert (tmp_path / "runs" / "first" / "config.json").exists()
+
+
 @pytest.fixture
 def torch():
     return pytest.importorskip("torch", reason="PyTorch is not installed")
