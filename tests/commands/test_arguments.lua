@@ -203,7 +203,7 @@ t.test("no command prints another one without the program's name as it was calle
     "eval demo episodes=2", "check demo", "view nothere", "run train env=cartpole", "run demo gpu=1", "sweep gate_start quick=1 list=1",
     "eval demo episodes=2 record=kept" }
   local is_command = {}
-  for _, command in ipairs(commands) do is_command[command.name], words[#words + 1] = true, command.name .. " --help" end
+  for _, command in ipairs(commands.all()) do is_command[command.name], words[#words + 1] = true, command.name .. " --help" end
   for _, line in ipairs(words) do
     local pipe = io.popen(("cd '%s' && '%s' %s 2>&1"):format(dir, shell.program, line))
     local text = pipe:read "*a"

@@ -138,12 +138,12 @@ t.test("every command that can run long ends on SIGTERM and SIGINT", function()
   local lines = { "eval small episodes=100000000", "where large episodes=50000", "probe small episodes=2048",
     "intervene small erase=all at=1 episodes=10000000", "view small out=x.gif episodes=1", "view small out=x.html wait=100", "report sweep out=r.html",
     "check small", "compare small sweep", "export small to=x.safetensors", "list runs",
-    "diff small small", "doctor", "help where", "complete mneme wh", "report small small",
+    "diff small small", "doctor", "help where", "new env small_world", "credit small", "complete mneme wh", "report small small",
     "sweep long.lua jobs=2 threads=1 run=sweep", "sweep long.lua lr=1e-5..1:log budget=3 run=again",
     "run tmaze " .. SMALL, "run tmaze where=1 quick=1 run=mapped core=gru num_envs=2 threads=1 steps=1e6" }
   local asked = { bench = true, play = true }                      -- below
   for _, line in ipairs(lines) do asked[line:match "^%S+"] = true end
-  for _, command in ipairs(require("mneme.commands.options").commands) do t.ok(asked[command.name], command.name .. ": a command without a line here") end
+  for _, name in ipairs(require("mneme.commands.options").commands.names) do t.ok(asked[name], name .. ": a command without a line here") end
   for _, name in ipairs(registry.benchmarks()) do lines[#lines + 1] = "bench " .. name end
   for i, line in ipairs(lines) do
     if line ~= "bench peers" then ends(line, i % 2 == 0 and "INT" or "TERM") end         -- it needs PyTorch
