@@ -41,7 +41,8 @@ local function mean_ranks(scores)
 end
 
 ---Mean ranks over tasks, by the mean over seeds on each: 1 is the best, the largest.  Intervals are percentiles of the bootstrap, which
----draws tasks and, within each, seeds: about other tasks of such a kind, too.
+---draws tasks and, within each, seeds: about other tasks of such a kind, too.  Draws pull ranks to the middle where seeds differ more than methods do, so
+---that a rank may lie outside its interval.
 ---@param scores number[][][] scores[method][task][seed], the same tasks of each method; of seeds there may be more on some
 ---@param options table? { reps = 10000, level = 0.95, seed = 1 }
 ---@return table[] { value, low?, high? } of each method; no interval of one task or one seed
