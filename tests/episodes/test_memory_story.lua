@@ -40,7 +40,7 @@ end
 local function of_run(run, episodes) return function() return mn.stepper.from_run(run, { num_envs = episodes or EPISODES, seed = SEED }) end end
 
 local small = "corridor=10 lr=1e-3 num_steps=64 hidden=32 steps=6e5 where=0 threads=1 core="
-local named = 0
+local gates_named = 0
 local heads = "core.n_layers=2 core.d_model=32 core.d_head=16 core.d_ffn=32"
 for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }, gated_linear = { heads, 3, gate = "beta" }, gru = { "core.d_model=64", 6 },
   lstm = { "core.d_model=64", 4 } } do
@@ -126,7 +126,7 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
         t.ok(text:find("Which part lost the cue is not decided", 1, true), text)
         return
       end
-      named = named + 1
+      gates_named = gates_named + 1
       local part = lost.row.word                          -- the head, or the layer where another head of it has some of the cue, too
       t.ok(part == whole or whole:sub(1, #part + 1) == part .. ".", part .. ": " .. text)
       t.eq(lost.last, at, text)
@@ -164,7 +164,7 @@ for name, case in pairs { agalite = { heads .. " core.eta=4", 6, gate = "beta" }
   end
 end
 
-t.test("a gate that opened is named in at least one of two agents", function() t.ok(named >= 1, named .. " named") end)
+t.test("a gate that opened is named in at least one of two agents", function() t.ok(gates_named >= 1, gates_named .. " named") end)
 
 t.test("what was lost is asked only where episodes fail without a draw, too", function()
   local function fails(list)
