@@ -198,7 +198,27 @@ end)
 t.test("an answer about an argument is one that the command takes", function()
   local function said(list, word) return tostring(select(2, pcall(errors.unknown, "setting of eval", word, list))) end
   t.ok(said({ "out" }, "output"):find "write out=FILE")
-  t.ok(said({ "episodes" }, "output"):find "not here: this command prints")
+  t.ok(said({ "episodes" }, "output"):find "not here; nearest: > FILE keeps what is printed")
+end)
+
+t.test("a word for the file is answered with the option that each command writes to, and no other", function()
+  local arguments, option_list, asked = require "mneme.commands.arguments", require "mneme.commands.options", 0
+  for _, command in ipairs(option_list.commands.all(true)) do
+    local own = option_list.by_name(command)
+    local writes = own.out and "out" or own.to and "to"
+    for word in ("out output output_file file save to_file format"):gmatch "%S+" do
+      if not (own[word] or command.raw or command.others) then
+        local _, e = pcall(arguments.read, command, { word .. "=x" })
+        local text = tostring(e)
+        if text:find("unknown setting", 1, true) then
+          asked = asked + 1
+          local answer = text:match "did you mean '(%w+)'" or text:match "write (%w+)=" or not text:find "this command prints" and "none"
+          t.eq(answer, writes or "none", command.name .. " " .. word .. ": " .. text)
+        end
+      end
+    end
+  end
+  t.ok(asked > 20, asked)
 end)
 
 t.test("letters alone do not send to another meaning", function()

@@ -86,6 +86,24 @@ t.test("play: a key of an action that is not allowed takes no step, and the page
   t.eq(game.refused, nil)
 end)
 
+t.test("play keys=: each press of an action that is not allowed is named, by number, by name, again, and no other press", function()
+  local folder = shell.folder()
+  files.write(folder .. "/fixed.lua", { [[
+local mn = require "mneme"
+local cfg = mn.config { steps = 16, num_envs = 1, num_steps = 8 }
+local env = mn.env { name = "fixed", observation = { 1 }, actions = { "near", "shut", "far" }, num_envs = 1,
+  reset = function(self) self.t = 0 return { 0 } end, step = function(self) self.t = self.t + 1 return { 0 }, 1, self.t == 9, 1 end,
+  action_mask = function() return { true, false, true } end }
+return mn.a2c(cfg, env, mn.agent { env = env, core = { "gru", d_model = 4 } }):train()
+]] })
+  for keys, wanted in pairs { ["2,1"] = { "1 of 2, at step 0" }, ["near,shut,far"] = { "2 of 3, at step 1" }, ["1,2,tab,2*2,3"] = { "2 of 6, at step 1",
+    "4 of 6, at step 1", "5 of 6, at step 1" }, ["1,3,tab"] = {} } do
+    local said, found = shell.fine(folder, "play fixed.lua keys=" .. keys), {}
+    for at in said:gmatch "key (%d+ of %d+, at step %d+): shut is not allowed now" do found[#found + 1] = at end
+    t.eq(table.concat(found, "; "), table.concat(wanted, "; "), keys .. ": " .. said)
+  end
+end)
+
 t.test("A2C and PPO learn with a mask, evaluate and resume", function()
   local folder = shell.folder()
   files.write(folder .. "/doors.lua", { RULES, [[

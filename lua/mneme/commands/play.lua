@@ -115,10 +115,12 @@ local function press(played, o)
     local digit = played.types and type(key) == "number" and key >= 48 and key <= 57 and key - 48       -- whole, where a window waits for Enter
     keys[i] = digit and { digit } or type(key) == "string" and action_named(played, key) or key
   end
-  for _, key in ipairs(keys) do
+  for i, key in ipairs(keys) do
+    played.refused = nil
     if type(key) == "table" then
       if key[2] then played:set(key[1], key[2]) else played:move(key[1]) end
     elseif played:key(key) then break end
+    if played.refused then print(("key %d of %d, at step %d: %s"):format(i, #keys, played.step, played.refused)) end
   end
   if not o.out then return end
   local what, frame = played:page()
