@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .importing import command, head, make_run, of_file, script
+from .importing import command, head, make_run, of_file, script, Used
 
 
 @of_file
@@ -107,6 +107,7 @@ def _recurrent(tree, kind, cell):
 @of_file
 def converted(tree, how):
     """Parameters by Mneme's names, the core as Lua, and the heads' lines."""
+    tree = Used(tree)
     seq = tree["seq_model"]
     if "layer1" in seq and "AttentionORLiTLayer_0" in seq["layer1"]:
         mine, core = _agalite(seq, how)
@@ -119,6 +120,7 @@ def converted(tree, how):
     heads = []
     for name, key in (("actor", "policy"), ("critic", "value")):
         heads.append(f"{key} = {head(name, [_dense(tree[name][layer]) for layer in ('layers_0', 'layers_2')], mine, 'tanh')}")
+    tree.all_read()
     return {name: np.ascontiguousarray(x) for name, x in mine.items()}, core, ",\n  ".join(heads)
 
 

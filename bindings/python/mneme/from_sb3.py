@@ -7,12 +7,11 @@ other command take the run; FILE.lua next to it goes on training.  Statistics of
 """
 import io
 import json
-import math
 import re
 
 import numpy as np
 
-from .importing import beside, chain, command, make_run, of_file, read_torch, script, stored
+from .importing import beside, chain, command, make_run, of_file, read_torch, script, stored, Used
 
 
 @of_file
@@ -34,6 +33,7 @@ def _diagonal(a, b):
 @of_file
 def converted(theirs, settings):
     """Parameters by Mneme's names, and what the script says of the agent."""
+    theirs = Used(theirs)
     if settings.get("use_sde") or "log_std" in theirs and theirs["log_std"].ndim != 1:
         raise ValueError("use_sde=True: noise that depends on the state is not known here")
     kwargs = str(settings.get("policy_kwargs"))
@@ -46,17 +46,17 @@ def converted(theirs, settings):
             raise ValueError(f"parameter {name}: {alone if name.startswith('critic.') else 'a policy of vectors is expected (MlpLstmPolicy)'}")
     if act not in ("tanh", "relu") or "lstm_actor.weight_ih_l0" not in theirs:
         raise ValueError(f"activation {act}, expected Tanh or ReLU" if "lstm_actor.weight_ih_l0" in theirs else "no lstm_actor: expected a RecurrentPPO")
-    mine, layers = {}, 0
+    mine, layers, two = {}, 0, any(name.startswith("lstm_critic.") for name in theirs)
     while f"lstm_actor.weight_ih_l{layers}" in theirs:
         def both(kind):
-            return theirs[f"lstm_actor.{kind}_l{layers}"], theirs.get(f"lstm_critic.{kind}_l{layers}")
+            return theirs[f"lstm_actor.{kind}_l{layers}"], theirs[f"lstm_critic.{kind}_l{layers}"] if two else None
         for kind in ("bias_ih", "bias_hh"):
             mine[f"core.{kind}_l{layers}"] = beside(*both(kind), 4)
         mine[f"core.weight_hh_l{layers}"] = _diagonal(*both("weight_hh"))
         mine[f"core.weight_ih_l{layers}"] = _diagonal(*both("weight_ih")) if layers else beside(*both("weight_ih"), 4)
         layers += 1
     H = theirs["lstm_actor.weight_hh_l0"].shape[1]
-    C = theirs["lstm_critic.weight_hh_l0"].shape[1] if "lstm_critic.weight_hh_l0" in theirs else 0
+    C = theirs["lstm_critic.weight_hh_l0"].shape[1] if two else 0
     heads = {}
     for head, net, last, before, after in (("actor", "policy_net", "action_net", 0, C), ("critic", "value_net", "value_net", H if C else 0, 0)):
         chain = []
@@ -71,6 +71,7 @@ def converted(theirs, settings):
             mine[f"{head}.{2 * i}.weight"], mine[f"{head}.{2 * i}.bias"] = weight, theirs[f"{name}.bias"]
             heads[head].append(weight.shape)
     log_std = theirs.get("log_std")
+    theirs.all_read()
     if log_std is not None:
         mine = {re.sub(r"^actor\.", "actor.mean.", name): x for name, x in mine.items()}
         mine["actor.deviation.weight"], mine["actor.deviation.bias"] = np.zeros((len(log_std), H + C), np.float32), log_std
@@ -96,7 +97,7 @@ def convert(path, run, env, **options):
     mine, about = converted(theirs, settings)
     names = {"gamma": "gamma", "gae_lambda": "lambda", "ent_coef": "entropy_coef"}
     more = ' learner = "ppo",' + "".join(f' ["{mine}"] = {settings[key]},' for key, mine in names.items()
-                                            if isinstance(settings.get(key), (int, float)) and math.isfinite(settings[key]))
+                                            if type(settings.get(key)) in (int, float) and abs(settings[key]) < 1e6)
     core = f'{{ "lstm", d_model = {about["d_model"]}, n_layers = {about["n_layers"]} }}'
     return make_run(run, path, mine, lambda file: script("sb3-contrib", core, env, options, _agent(about), file, more))
 

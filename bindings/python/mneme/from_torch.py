@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .importing import command, head, make_run, of_file, read_torch, script
+from .importing import command, head, make_run, of_file, read_torch, script, Used
 
 GATES = {4: "lstm", 3: "gru"}
 ACTS = ("relu", "tanh", "elu", "gelu", "silu", "sigmoid")
@@ -27,7 +27,7 @@ def _chains(theirs, core):
         if not name.endswith("weight") or weight.ndim not in (2, 4) or name.startswith(core + "."):
             continue
         layer = name[: -len("weight")].rstrip(".")
-        bias = theirs.get(f"{layer}.bias", np.zeros(weight.shape[0], np.float32))
+        bias = dict.get(theirs, f"{layer}.bias", np.zeros(weight.shape[0], np.float32))
         parent = layer.rpartition(".")[0] if re.search(r"(^|\.)\d+$", layer) else layer
         last = chains[-1] if chains else None
         fits = last and last[0] == parent and (weight.ndim == 4 or last[1][-1][1].ndim == 4 or last[1][-1][1].shape[0] == weight.shape[1])
@@ -51,7 +51,7 @@ def _pick(chains, part, how, fits, what):
 @of_file
 def converted(theirs, how):
     """Parameters by Mneme's names, the core as Lua, and the lines of its torso and heads."""
-    act = how.get("act", "relu")
+    theirs, act = Used(theirs), how.get("act", "relu")
     if act not in ACTS:
         raise ValueError(f"act={act}, expected {', '.join(ACTS)}")
     cores = [name[: -len(".weight_hh_l0")] for name in theirs if name.endswith(".weight_hh_l0")]
@@ -63,11 +63,10 @@ def converted(theirs, how):
     reverse = [name for name in theirs if name.startswith(core + ".") and ("reverse" in name or "weight_hr" in name)]
     if not kind or reverse:
         raise ValueError(f"{core}: {reverse[0] if reverse else f'{rows} rows for {d} units'}, expected a GRU or LSTM in one direction, without a projection")
-    mine, layers = {}, 0
+    mine, layers, biased = {}, 0, f"{core}.bias_ih_l0" in theirs
     while f"{core}.weight_hh_l{layers}" in theirs:
         for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-            zero = np.zeros(rows, np.float32) if what.startswith("bias") else None
-            mine[f"core.{what}_l{layers}"] = theirs.get(f"{core}.{what}_l{layers}", zero)
+            mine[f"core.{what}_l{layers}"] = theirs[f"{core}.{what}_l{layers}"] if biased or what.startswith("weight") else np.zeros(rows, np.float32)
         layers += 1
     d_in, chains = theirs[f"{core}.weight_ih_l0"].shape[1], _chains(theirs, core)
     lines, after = [], chains
@@ -82,6 +81,9 @@ def converted(theirs, how):
     lines.append(f"policy = {head('actor', [layer[1:] for layer in actor], mine, act)}")
     critic = _pick(after, "critic", how, lambda c: ends(c, 1), f"layers from {d} numbers, the core's, to one value")
     lines.append(f"value = {head('critic', [layer[1:] for layer in critic], mine, act)}")
+    for layer, *_ in [*(torso if how.get("torso") or before else []), *actor, *critic]:
+        theirs.get(f"{layer}.weight"), theirs.get(f"{layer}.bias")
+    theirs.all_read()
     return mine, f'{{ "{kind}", d_model = {d}, n_layers = {layers} }}', ",\n  ".join(lines)
 
 

@@ -47,6 +47,31 @@ def stored(file):
     return archive
 
 
+class Used(dict):
+    """A tree of parameters, that refuses those which were never read: the agent without them is another one."""
+
+    def __init__(self, tree):
+        super().__init__({name: Used(x) if isinstance(x, dict) else x for name, x in tree.items()})
+        self._read = set()
+
+    def __getitem__(self, name):
+        self._read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def unread(self):
+        below = {name: ["/" + n for n in x.unread()] if isinstance(x, Used) else [""] * (name not in self._read) for name, x in self.items()}
+        return [name + rest for name, more in below.items() for rest in more]
+
+    def all_read(self):
+        left = self.unread()
+        if left:
+            raise ValueError(f"parameter {', '.join(left[:6])}{f' and {len(left) - 6} more' if left[6:] else ''}: no part of an agent that is known here; "
+                             "without it the agent is another one")
+
+
 class _Reader(pickle.Unpickler):
     """The tensors of a file of torch, and nothing else that a pickle may do."""
 
@@ -56,6 +81,8 @@ class _Reader(pickle.Unpickler):
         if not name:
             raise ValueError("no tensors in the file, expected one that torch.save wrote")
         self._folder = name[: -len("data.pkl")]
+        if self._folder + "byteorder" in archive.namelist() and archive.read(self._folder + "byteorder") != b"little":
+            raise ValueError("its numbers are in another order of bytes, expected little")
         super().__init__(io.BytesIO(archive.read(name)))
 
     def find_class(self, module, name):
@@ -73,6 +100,8 @@ class _Reader(pickle.Unpickler):
 
 
 def _tensor(storage, offset, size, stride, *_):
+    if not isinstance(storage, np.ndarray) or storage.ndim != 1:
+        raise ValueError("a tensor without a storage of its own")
     last = offset + sum((n - 1) * s for n, s in zip(size, stride))
     if len(size) != len(stride) or min(offset, *size, *stride, 0) < 0 or last >= max(storage.size, 1) or math.prod(size) > storage.size:
         raise ValueError(f"a tensor of {list(size)} numbers in a storage of {storage.size}")
@@ -129,7 +158,7 @@ def _lua(value):
 
 def script(whose, core, env, options, agent, file, settings):
     """The text of the script that goes on training: core and settings as Lua, agent its lines of mn.agent besides env and core."""
-    given = "".join(f", {key} = {_lua(value)}" for key, value in options.items())
+    given = "".join(f", [{_lua(key)}] = {_lua(value)}" for key, value in options.items())
     return f"""-- An agent of {whose}, imported: lr=0 leaves it as it came; lr=3e-4 steps=1e6 goes on training.
 local mn = require "mneme"
 local nn = mn.nn
@@ -150,6 +179,11 @@ def make_run(run, path, tensors, text):
     run = Path(run)
     if run.exists():
         raise ValueError(f"run={run}: it is there already, expected a new folder")
+    for name, x in tensors.items():
+        if np.asarray(x).dtype.kind not in "fiu":
+            raise ValueError(f"it has no numbers for {name}")
+        if not np.isfinite(np.asarray(x, np.float32)).all():
+            raise ValueError(f"{name} holds nan, inf or what float32 cannot hold, expected finite numbers")
     stem = run.parent / re.sub(r"\W", "_", Path(path).stem)
     weights, lua = stem.with_suffix(".safetensors"), stem.with_suffix(".lua")
     files = {weights: _safetensors(tensors), lua: text(str(weights)).encode("utf-8", "surrogateescape")}
@@ -179,9 +213,10 @@ def command(convert, usage, words=None):
     """What `python -m mneme.from_X FILE run=FOLDER env=NAME [env.SETTING=VALUE ...]` does."""
     words = sys.argv[1:] if words is None else words
     given = dict(word.split("=", 1) for word in words[1:] if "=" in word)
-    if len(words) < 3 or len(given) < len(words) - 1 or not {"run", "env"} <= set(given):
+    if len(words) < 3 or len(given) < len(words) - 1 or not {"run", "env"} <= set(given) or not all(re.fullmatch(r"[A-Za-z_][\w.]*", k) for k in given):
         sys.exit(usage)
-    options = {key[len("env."):]: json.loads(value) if re.fullmatch(r"-?[\d.]+", value) else value for key, value in given.items() if key.startswith("env.")}
+    number = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false"
+    options = {key[len("env."):]: json.loads(value) if re.fullmatch(number, value) else value for key, value in given.items() if key.startswith("env.")}
     more = {key: value for key, value in given.items() if key not in ("run", "env") and not key.startswith("env.")}
     try:
         print(convert(words[0], given["run"], given["env"], **({"how": more} if more else {}), **options))

@@ -1,6 +1,10 @@
 """State dicts of torch and an agent of AGaLiTe's released code, imported: Mneme's run acts as they do, step by step."""
+import io
+import json
 import os
+import pickle
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -8,7 +12,7 @@ import numpy as np
 import pytest
 
 import mneme
-from mneme import from_agalite, from_torch, importing
+from mneme import from_agalite, from_sb3, from_torch, importing
 
 ROOT = Path(__file__).resolve().parents[3]
 MNEME = Path(os.environ.get("MNEME_BUILD", ROOT / "build")) / "mneme"
@@ -277,6 +281,98 @@ def test_torch_damaged(torch, tmp_path):
     assert "it has no" in tensors()
     rewritten(file, broken, lambda name, data: data, zipfile.ZIP_DEFLATED)
     assert "compressed" in tensors()
+
+
+def files_of(torch, folder):
+    """Of each importer: its tensors, and what writes a file of some."""
+    def state(kind, d_in, d):
+        return {key: x.numpy() for key, x in getattr(torch.nn, kind)(d_in, d).state_dict().items()}
+
+    def linear(name, i, o):
+        return {f"{name}.weight": np.ones((o, i), np.float32), f"{name}.bias": np.ones(o, np.float32)}
+
+    def as_torch(tensors, file):
+        torch.save({key: torch.from_numpy(np.array(x)) for key, x in tensors.items()}, file)
+
+    def as_sb3(tensors, file):
+        inner = io.BytesIO()
+        as_torch(tensors, inner)
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("data", json.dumps({"policy_kwargs": {}, "gamma": 10 ** 400, "gae_lambda": True, "ent_coef": float("nan")}))
+            archive.writestr("policy.pth", inner.getvalue())
+
+    def memory(name, *size):
+        return {f"{name}.{key}": x for key, x in state("LSTM", *size).items()}
+
+    kept = np.load(Path(__file__).with_name("agalite.npz"))
+    yield from_torch, as_torch, memory("lstm", 16, 8) | linear("actor", 8, 4) | linear("critic", 8, 1), "torch.pt"
+    nets = linear("mlp_extractor.policy_net.0", 8, 6) | linear("mlp_extractor.value_net.0", 8, 6) | linear("action_net", 6, 4) | linear("value_net", 6, 1)
+    yield from_sb3, as_sb3, memory("lstm_actor", 16, 8) | memory("lstm_critic", 16, 8) | nets, "sb3.zip"
+    for kind in ("agalite", "gru", "lstm"):
+        mine = {name[len(kind) + 1:]: kept[name] for name in kept if name.startswith(f"{kind}/params/")}
+        yield from_agalite, lambda tensors, file: np.savez(file, **tensors), mine, f"{kind}.npz"
+
+
+def test_nothing_is_left_out(torch, tmp_path):
+    """A tensor that is not there, has another name, is one too many or holds nan: no run, whichever it is; the whole file makes one."""
+    run = tmp_path / "runs" / "theirs"
+    for importer, write, tensors, name in files_of(torch, tmp_path):
+        file = tmp_path / name
+        write(tensors, file)
+        importer.convert(file, tmp_path / "whole" / file.stem, "tmaze", corridor=4)
+        between = "/" if importer is from_agalite else "."
+        wrong = [tensors | {between.join([*key.split(between)[:-1], "more"]): np.ones(8, np.float32)} for key in tensors]
+        for key, x in tensors.items():
+            bad = np.array(x)
+            bad.flat[-1] = np.nan
+            wrong += [tensors | {key: bad}, {k + "_2" * (k == key): y for k, y in tensors.items()}]
+            alone = importer is from_torch and key in ("actor.bias", "critic.bias")              # a layer may have none
+            wrong += [] if alone else [{k: y for k, y in tensors.items() if k != key}]
+        for case in wrong:
+            write(case, file)
+            with pytest.raises(ValueError):
+                importer.convert(file, run, "tmaze", corridor=4)
+                print(name, sorted(set(case) ^ set(tensors)))
+            assert not run.parent.exists() or not list(run.parent.iterdir())
+
+
+def test_torch_reads_its_own_numbers(torch, tmp_path):
+    """A pickle that takes a tensor for a storage would read past its end; numbers of the other order of bytes would be others."""
+    class Storage:
+        pass
+
+    class Call:
+        def __init__(self, *arguments):
+            self.arguments = arguments
+
+        def __reduce__(self):
+            return torch._utils._rebuild_tensor_v2, self.arguments
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, x):
+            return ("storage", torch.FloatStorage, "0", "cpu", 1000) if isinstance(x, Storage) else None
+
+    for storage, order, said in ((Storage(), b"little", None), (Storage(), b"big", "another order of bytes"),
+                                 (Call(Storage(), 0, (2, 500), (500, 1)), b"little", "without a storage of its own")):
+        text, file = io.BytesIO(), tmp_path / "x.pt"
+        Pickler(text, 2).dump({"x": Call(storage, 400, (500,), (1,))})
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, data in (("data.pkl", text.getvalue()), ("byteorder", order), ("data/0", np.arange(1000, dtype="<f4").tobytes())):
+                archive.writestr(f"x/{name}", data)
+        if said:
+            with pytest.raises(ValueError, match=said):
+                importing.read_torch(file)
+        else:
+            assert importing.read_torch(file)["x"][0] == 400
+
+
+def test_words(tmp_path):
+    """Whatever settings are typed, no traceback: a number is a number, and a name is one."""
+    np.savez(tmp_path / "no.npz", x=np.zeros(2))
+    for word in ("env.a=1.2.3", "env.a=.5", "env.a=05", "env.a=-", "env.a=\u0663", "env.a=1e400", "env.a b=1", "env.=1", "=", "env.a=1]"):
+        said = subprocess.run([sys.executable, "-m", "mneme.from_agalite", tmp_path / "no.npz", f"run={tmp_path / 'r'}", "env=tmaze", word],
+                              capture_output=True, text=True)
+        assert said.returncode == 1 and "Traceback" not in said.stderr, said.stderr
 
 
 def test_load_says_what_it_is_given(tmp_path):
