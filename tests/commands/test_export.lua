@@ -116,6 +116,38 @@ t.test("gru and lstm take torch's names, both biases, all layers; what is not th
   end
 end)
 
+t.test("of torch's packed tensors one that is not there, or has another shape, is refused, and nothing is taken", function()
+  for core, gates in pairs { gru = 3, lstm = 4 } do
+    local c, whole = mn.core(core, { d_in = 5, d_model = 4, n_layers = 2 }), {}
+    for n = 0, 1 do
+      whole["weight_ih_l" .. n], whole["weight_hh_l" .. n] = mn.randn(gates * 4, n == 0 and 5 or 4), mn.randn(gates * 4, 4)
+      whole["bias_ih_l" .. n], whole["bias_hh_l" .. n] = mn.randn(gates * 4), mn.randn(gates * 4)
+    end
+    local before, seen = {}, 0
+    for key, x in pairs(c:state_dict()) do before[key] = bits(x) end
+    for name in pairs(whole) do
+      for _, other in ipairs { false, mn.zeros(gates * 8), mn.zeros(gates * 2), mn.zeros(1), mn.zeros(gates * 4 + 1), mn.zeros(gates * 4, 3), mn.zeros({}) } do
+        local dict = {}
+        for key, x in pairs(whole) do dict[key] = x end
+        dict[name] = other or nil
+        t.raises(function() c:load_state_dict(dict) end, "load_state_dict")
+        for key, x in pairs(c:state_dict()) do t.ok(bits(x) == before[key], key) end
+        seen = seen + 1
+        if name:find "^bias" then
+          c:load_state_dict(dict, { strict = false })
+          local layer = "layers." .. name:match "%d$"
+          for key, x in pairs(c:state_dict()) do
+            if key:find(layer, 1, true) and key:find "bias$" then t.ok(bits(x) == before[key], key .. " of half a pair") end
+          end
+          c = mn.core(core, { d_in = 5, d_model = 4, n_layers = 2 })
+          for key, x in pairs(c:state_dict()) do before[key] = bits(x) end
+        end
+      end
+    end
+    t.eq(seen, 56)
+  end
+end)
+
 t.test("a sequential takes torch's numbers, which count activations, and its own", function()
   local function net() return nn.sequential(nn.linear(3, 3, { act = "relu" }), nn.linear(3, 3, { act = "tanh" }), nn.linear(3, 3)) end
   local a, b = net(), net()

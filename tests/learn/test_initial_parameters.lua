@@ -154,6 +154,14 @@ t.test("what cannot be meant is refused before training", function()
   refused("freeze=core credit=exact core=mingru core.d_model=8 hidden=8", "credit=exact", "freeze=core")
   mn.save(dir .. "/other.safetensors", { other = mn.zeros(2) })
   refused("init=other.safetensors" .. SMALL, "none of its parameters", "other")
+  refused("freeze=," .. SMALL, "freeze=,: names no part")
+  for _, wrong in ipairs { 0 / 0, math.huge, -math.huge } do
+    for key, x in pairs(mn.run.state_dict(dir .. "/first")) do
+      x:data()[x:size() - 1] = wrong
+      mn.save(dir .. "/wrong.safetensors", { [key] = x })
+      refused("init=wrong.safetensors" .. SMALL, key .. " holds", "expected finite numbers")
+    end
+  end
 end)
 
 t.test("supervised: begins with a file, and a frozen layer keeps its numbers", function()

@@ -76,6 +76,12 @@ local function take(from, made, map, beside)
   end
   for name in pairs(known) do if not mine[name] then left[#left + 1] = name end end
   if n == 0 then errors.usage(("init=%s: none of its parameters has a name and shape of this training: %s"):format(said, some(tables.keys(known)))) end
+  for name, t in pairs(fits) do
+    for k = 0, t:dtype() == "f32" and t:size() - 1 or -1 do
+      local v = t:data()[k]
+      if v - v ~= 0 then errors.usage(("init=%s: %s holds %s, expected finite numbers"):format(said, name, tostring(v))) end
+    end
+  end
   local into = made.load_state_dict and made or made.module                   -- an agent takes statistics, too
   into:load_state_dict(fits, { strict = false })
   local besides = {}
@@ -99,6 +105,7 @@ local function freeze(words, module)
     if fixed then engine.check(engine.C.mn_leaf_freeze(engine.ctx, leaves[i])) else left = left + 1 end
   end
   for word in pairs(frozen) do if not seen[word] then errors.unknown("part in freeze:", word, tables.keys(known)) end end
+  if not next(frozen) then errors.usage(("freeze=%s: names no part"):format(words), "freeze=core,actor") end
   if left == 0 then errors.usage(("freeze=%s: nothing is left that trains"):format(words)) end
 end
 

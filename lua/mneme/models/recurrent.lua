@@ -51,8 +51,11 @@ local function add_part(own, name, x, gate, gates)
   own[name] = part
 end
 
+-- The tensor of a dict that holds rows of so many gates, or nil.
+local function of_gates(x, gates) return tensor.is(x) and x:dtype() == "f32" and (x:shape()[1] or 1) % gates == 0 and x or nil end
+
 -- Both directions for layers with these gates (in torch's order); has[name]: a bias that a layer has.  Where it has one for torch's two, that
--- is their sum, and the other is written as 0.
+-- is their sum, and the other is written as 0; of a pair that is not whole neither is taken.
 local function packing(gates, has)
   local function names_of(n, part)
     return tables.map(gates, function(gate) return ("layers.%d.%s%s.%s"):format(n, part[2], gate, part[3]) end)
@@ -76,8 +79,8 @@ local function packing(gates, has)
     while dict["weight_ih_l" .. n] do
       for _, part in ipairs(parts) do
         local theirs = ("%s_l%d"):format(part[1], n)
-        local x = dict[theirs]
-        if tensor.is(x) and x:dtype() == "f32" and x:shape()[1] % #gates == 0 then
+        local x, pair = of_gates(dict[theirs], #gates), of_gates(dict[theirs:gsub("_[ih]h_", { _ih_ = "_hh_", _hh_ = "_ih_" })], #gates)
+        if x and (part[3] == "weight" or pair and table.concat(x:shape(), ",") == table.concat(pair:shape(), ",")) then
           used[theirs] = true
           for i, gate in ipairs(gates) do
             local side = part[2]
