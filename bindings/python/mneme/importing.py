@@ -177,8 +177,6 @@ def make_run(run, path, tensors, text):
     Returns the run's path.
     """
     run = Path(run)
-    if run.exists():
-        raise ValueError(f"run={run}: it is there already, expected a new folder")
     for name, x in tensors.items():
         if np.asarray(x).dtype.kind not in "fiu":
             raise ValueError(f"it has no numbers for {name}")
@@ -191,7 +189,10 @@ def make_run(run, path, tensors, text):
         if file.exists() and file.read_bytes() != content:
             raise ValueError(f"{file} is there already, and another one: expected another folder for the run, or another name for {path}")
     new = [file for file in files if not file.exists()]
-    run.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        run.mkdir(parents=True)
+    except FileExistsError:
+        raise ValueError(f"run={run}: it is there already, expected a new folder") from None
     try:
         for file in new:
             file.write_bytes(files[file])
