@@ -124,7 +124,7 @@ function rows.ranks(pick, f, o)
     if #after > 0 then pairs_apart[#pairs_apart + 1] = ("%s before %s"):format(first.name, table.concat(after, ", ")) end
   end
   o.how = ("Rank of the mean of %s, mean over %d values of %s; %s. Two differ by more than chance where they are %.2f apart (Nemenyi's test of all "
-    .. "pairs)."):format("%s", #tasks, f.x, fig.bars[1].low and "95 %% interval over them" or "no interval of one seed or task", apart)
+    .. "pairs)."):format("%s", #tasks, f.x, fig.bars[1].low and "95 %% bootstrap interval over both" or "no interval of one seed or task", apart)
   if #pairs_apart > 0 then fig.note = (" They are: %s."):format(table.concat(pairs_apart, "; ")) end
   return fig, counts
 end
