@@ -179,7 +179,7 @@ end)
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
   attentions = 357, base = 3814, commands = 6073, cores = 2026, datasets = 351, envs = 3094, episodes = 4877, figures = 1624, learn = 3581,
-  learners = 741, measure = 2059, models = 6608, portable = 2008, reports = 1920, runs = 2798, search = 291, stats = 1291, study = 4297,
+  learners = 741, measure = 2059, models = 6608, portable = 2008, reports = 1923, runs = 2798, search = 291, stats = 1291, study = 4297,
   tensor = 4794, view = 3464, scenes = 2288, experiments = 2383,
 }
 t.test("no room has more lines than its budget", function()

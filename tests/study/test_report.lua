@@ -432,4 +432,16 @@ t.test("the example of docs/studies.md, from its question to its report", functi
   t.ok(said:find("core=feedforward, corridor=4", 1, true), said)
 end)
 
+t.test("a probability is 0.00 or 1.00 in words only where it is 0 or 1", function()
+  local share = require("mneme.lab.reports.report_claims").share
+  for n = 1, 400 do
+    for k = 0, n do
+      local said = share(k / n)
+      t.eq(said == "0.00", k == 0) t.eq(said == "1.00", k == n)
+      t.near(tonumber(said:match "[%d.]+$"), k / n, 0.01)
+    end
+  end
+  t.eq(share(1 - 1e-16), "1.00") t.eq(share(1e-17), "0.00", "what rounding leaves")
+end)
+
 files.remove_folder(here)

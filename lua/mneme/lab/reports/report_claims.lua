@@ -62,6 +62,9 @@ end
 ---A p-value in words.
 function report_claims.p(p) return not p and "–" or p < 0.001 and "< 0.001" or ("= %.3f"):format(p) end
 
+---A probability in words: not 0.00 or 1.00 where that is rounded, as if it were certain.
+function report_claims.share(p) return p > 1e-12 and p < 0.005 and "< 0.01" or p < 1 - 1e-12 and p >= 0.995 and "> 0.99" or ("%.2f"):format(p) end
+
 -- A time by which half have solved it.
 local function when(x) return x and format.short(x) or "never" end
 
@@ -86,7 +89,7 @@ local function remarks(v)
   if v.improvement then
     local p, low, high = unpack(v.improvement)
     add("a run of the first is better than one of the second with probability %s",
-      low and low < high and ("%.2f (%.2f … %.2f)"):format(p, low, high) or ("%.2f"):format(p))
+      report_claims.share(p) .. (low and low < high and (" (%s … %s)"):format(report_claims.share(low), report_claims.share(high)) or ""))
   end
   for _, r in ipairs(v.rollout) do
     add("%d of %d runs of %s act with core.sees=rollout: on the steps of their rollout besides their memory", r.n, r.of, r.name)
