@@ -193,7 +193,7 @@ t.test("make dist: a tarball runs where it is unpacked, with its own libraries, 
     return said
   end
   works "run demo steps=2048 where=0 run=mine core=gru core.d_model=16"
-  t.eq(works "view mine out=mine.png", "mine.png\n")
+  t.eq(works "view mine out=mine.png wait=600", "mine.png\n")
   works(("sweep fig13a_gating quick=1 import=%s/share/doc/mneme/docs/results/fig13a_gating_quick.jsonl jobs=0 run=study"):format(there))
   t.ok(works "report study":find "report%.html")
   t.ok(works "doctor":find "everything required is installed")
