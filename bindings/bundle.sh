@@ -7,7 +7,8 @@ folder=$1
 shift
 mkdir -p "$folder/licences"
 compiler=${CC:-cc}
-readelf=$(command -v readelf || command -v "$(set -- $compiler; shift $(($# - 1)); echo "${1%gcc}readelf")") || { echo "bundle.sh needs readelf (Debian: binutils)" >&2; exit 1; }
+program=${compiler##* }
+readelf=$(command -v readelf || command -v "${program%gcc}readelf") || { echo "bundle.sh needs readelf (Debian: binutils)" >&2; exit 1; }
 # Each library that a file needs, and what that one needs, on its way to none that is new.
 seen=' '
 needs() {

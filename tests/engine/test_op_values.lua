@@ -382,7 +382,7 @@ for _, case in ipairs(exact) do
       p[i] = number.x
     end
     local special = { 0, -1 / math.huge, math.huge, -math.huge, 0 / 0, 1e-45, -1e-45, 88.73, -103.98, -87.4,
-      3.4e38, -3.4e38 }
+      3.4e38, -3.4e38 }                                -- the literal -0.0 is 0 to LuaJIT on arm64
     for i, v in ipairs(special) do p[i] = v end
     local y = ops[name](x):data()
     for i = 0, n - 1 do

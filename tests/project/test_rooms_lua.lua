@@ -178,7 +178,7 @@ end)
 -- Lines of Lua in each room, registries counted as folders of their own: its size of 2026-11-28, rounded up to the next 50.  A larger number is
 -- raised only with a reason in the commit; where a room shrinks, its number follows.
 local LINES = {
-  attentions = 357, base = 3814, commands = 6073, cores = 2026, datasets = 351, envs = 3094, episodes = 4877, figures = 1624, learn = 3581,
+  attentions = 357, base = 3814, commands = 6072, cores = 2026, datasets = 351, envs = 3094, episodes = 4877, figures = 1624, learn = 3579,
   learners = 741, measure = 2059, models = 6608, portable = 2008, reports = 1923, runs = 2798, search = 291, stats = 1291, study = 4297,
   tensor = 4794, view = 3464, scenes = 2288, experiments = 2383,
 }

@@ -27,7 +27,7 @@ def _chains(theirs, core):
         if not name.endswith("weight") or weight.ndim not in (2, 4) or name.startswith(core + "."):
             continue
         layer = name[: -len("weight")].rstrip(".")
-        bias = dict.get(theirs, f"{layer}.bias", np.zeros(weight.shape[0], np.float32))
+        bias = theirs.get(f"{layer}.bias", np.zeros(weight.shape[0], np.float32))
         parent = layer.rpartition(".")[0] if re.search(r"(^|\.)\d+$", layer) else layer
         last = chains[-1] if chains else None
         fits = last and last[0] == parent and (weight.ndim == 4 or last[1][-1][1].ndim == 4 or last[1][-1][1].shape[0] == weight.shape[1])
@@ -81,9 +81,8 @@ def converted(theirs, how):
     lines.append(f"policy = {head('actor', [layer[1:] for layer in actor], mine, act)}")
     critic = _pick(after, "critic", how, lambda c: ends(c, 1), f"layers from {d} numbers, the core's, to one value")
     lines.append(f"value = {head('critic', [layer[1:] for layer in critic], mine, act)}")
-    for layer, *_ in [*(torso if how.get("torso") or before else []), *actor, *critic]:
-        theirs.get(f"{layer}.weight"), theirs.get(f"{layer}.bias")
-    theirs.all_read()
+    layers_used = [*(torso if how.get("torso") or before else []), *actor, *critic]
+    theirs.all_read({f"{layer}.{part}" for layer, *_ in layers_used for part in ("weight", "bias")})
     return mine, f'{{ "{kind}", d_model = {d}, n_layers = {layers} }}', ",\n  ".join(lines)
 
 

@@ -65,8 +65,8 @@ class Used(dict):
         below = {name: ["/" + n for n in x.unread()] if isinstance(x, Used) else [""] * (name not in self._read) for name, x in self.items()}
         return [name + rest for name, more in below.items() for rest in more]
 
-    def all_read(self):
-        left = self.unread()
+    def all_read(self, besides=()):
+        left = [name for name in self.unread() if name not in besides]
         if left:
             raise ValueError(f"parameter {', '.join(left[:6])}{f' and {len(left) - 6} more' if left[6:] else ''}: no part of an agent that is known here; "
                              "without it the agent is another one")
@@ -173,15 +173,13 @@ return mn.learner(cfg, env, agent):train()
 
 def make_run(run, path, tensors, text):
     """A run folder of parameters by Mneme's names; text: of(FILE) the script.  FILE.lua and FILE.safetensors lie next to the run, which trains
-    once with lr=0, so that its parameters are those.  Raises ValueError with what the program says, and leaves nothing then.
+    once with lr=0, so that its parameters are those.  Raises ValueError with what the program says, and leaves no file then.
     Returns the run's path.
     """
     run = Path(run)
     for name, x in tensors.items():
         if np.asarray(x).dtype.kind not in "fiu":
             raise ValueError(f"it has no numbers for {name}")
-        if not np.isfinite(np.asarray(x, np.float32)).all():
-            raise ValueError(f"{name} holds nan, inf or what float32 cannot hold, expected finite numbers")
     stem = run.parent / re.sub(r"\W", "_", Path(path).stem)
     weights, lua = stem.with_suffix(".safetensors"), stem.with_suffix(".lua")
     files = {weights: _safetensors(tensors), lua: text(str(weights)).encode("utf-8", "surrogateescape")}

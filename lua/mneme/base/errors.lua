@@ -200,8 +200,8 @@ end
 function errors.unknown(what, name, known, others, where)
   name = tostring(name)
   local field = did_you_mean.hint(what, name, known)
-  local head = field and what:find "^setting of %l" and field:match "^write ([%a_]+)="
-  if head and not tables.has(known, head) and not tables.has(others or {}, head) then field = did_you_mean.hint(what, head) end
+  local function head() return field and what:find "^setting of %l" and field:match "^write ([%a_]+)=" end
+  while head() and not tables.has(known, head()) and not tables.has(others or {}, head()) do field = did_you_mean.hint(what, head()) end
   local near = not field and (errors.nearest(name, known) or others and errors.nearest(name, others)) or nil
   local guess = near and ("; did you mean '%s'%s?"):format(near, did_you_mean.shown(what, near, errors.about)) or ""
   local of, thing = what:match "^(.*: )(.+)$"

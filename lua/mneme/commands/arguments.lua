@@ -169,8 +169,7 @@ end
 -- An option that there is not: what another program's word means, or the nearest one with its meaning.
 local function unknown(command, key, own)
   local what, names = ("setting of %s"):format(command.name), options.names(command)
-  local field = did_you_mean.hint(what, key)
-  local near = own.to and (key == "out" or field and field:find "^write out=") and "to" or not field and errors.nearest(key, names)
+  local near = not did_you_mean.hint(what, key) and errors.nearest(key, names)
   if near then errors.usage(("unknown %s '%s'; did you mean '%s' (%s)?"):format(what, key, near, own[near][2])) end
   errors.unknown(what, key, names)
 end

@@ -5,6 +5,7 @@ local engine = require "mneme.base.engine"
 local errors = require "mneme.base.errors"
 local files = require "mneme.base.files"
 local lazy = require "mneme.base.lazy"
+local contract_rig = lazy "mneme.models.contract_rig"
 local modules = lazy "mneme.tensor.module"
 local saved = lazy "mneme.tensor.saved"
 local stored_parameters = lazy "mneme.learn.stored_parameters"
@@ -77,10 +78,7 @@ local function take(from, made, map, beside)
   for name in pairs(known) do if not mine[name] then left[#left + 1] = name end end
   if n == 0 then errors.usage(("init=%s: none of its parameters has a name and shape of this training: %s"):format(said, some(tables.keys(known)))) end
   for name, t in pairs(fits) do
-    for k = 0, t:dtype() == "f32" and t:size() - 1 or -1 do
-      local v = t:data()[k]
-      if v - v ~= 0 then errors.usage(("init=%s: %s holds %s, expected finite numbers"):format(said, name, tostring(v))) end
-    end
+    if not contract_rig.finite(t) then errors.usage(("init=%s: %s holds nan or inf, expected finite numbers"):format(said, name)) end
   end
   local into = made.load_state_dict and made or made.module                   -- an agent takes statistics, too
   into:load_state_dict(fits, { strict = false })

@@ -51,7 +51,7 @@ local function add_part(own, name, x, gate, gates)
   own[name] = part
 end
 
--- The tensor of a dict that holds rows of so many gates, or nil.
+-- x, where it is a tensor of rows of that many gates; nil: it is not.
 local function of_gates(x, gates) return tensor.is(x) and x:dtype() == "f32" and (x:shape()[1] or 1) % gates == 0 and x or nil end
 
 -- Both directions for layers with these gates (in torch's order); has[name]: a bias that a layer has.  Where it has one for torch's two, that
